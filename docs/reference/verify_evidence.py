@@ -7,7 +7,8 @@ Needs Python 3.8 and nothing else. Signatures are checked with `cryptography` if
 below, which follows RFC 8032. PUBLIC_KEY is a PEM file; without it, the key of the archive is used, and the whole archive could be forged.
 
 Checks the signed list of files, all digests, the hash chain of each journal, the digests of its values, its signed checkpoint, the
-approvals of proposals, and the hash chains of audit logs. It does not decide inputs again: `mainspring evidence verify` does.
+signatures of receipts, the approvals of proposals, and the hash chains of audit logs. It does not decide inputs again:
+`mainspring evidence verify` does, and also checks that envelopes of receipts name the right steps.
 """
 
 import base64
@@ -140,6 +141,32 @@ def cbor_head(data, at):
     return kind, int.from_bytes(data[at + 1:at + 1 + size], "big"), at + 1 + size
 
 
+def cbor_item(data, at):
+    """Reads a CBOR item as a list, number, text, bytes or None, with the place after it. Other simple values are numbers."""
+    kind, number, at = cbor_head(data, at)
+    if kind == 0:
+        return number, at
+    if kind in (2, 3):
+        value = data[at:at + number]
+        if len(value) != number:
+            raise Defect("a CBOR item is cut off")
+        return (value if kind == 2 else value.decode()), at + number
+    if kind in (4, 5):
+        items = []
+        for _ in range(number if kind == 4 else 2 * number):
+            item, at = cbor_item(data, at)
+            items.append(item)
+        return items, at
+    return (None if kind == 7 and number == 22 else number), at
+
+
+def cbor_whole(data):
+    item, end = cbor_item(data, 0)
+    if end != len(data):
+        raise Defect("there are bytes after a CBOR item")
+    return item
+
+
 def cbor(kind, number):
     """Writes the head of a CBOR item in its shortest form."""
     if number < 24:
@@ -185,11 +212,89 @@ def journal(name, data):
         frames.append(frame)
     if not frames:
         raise Defect(f"{name}: it is empty")
-    return len(frames) - 1, before.hex(), frames[0]
+    return len(frames) - 1, before.hex(), frames
 
 
-def execution(folder, files, key):
-    last, head, first = journal(f"{folder}/journal.ndjson", files[f"{folder}/journal.ndjson"])
+def executors(files, key):
+    """Returns the executor keys that the installation has certified, by id: public key, name and release."""
+    name, found = "executor-keys.ndjson", {}
+    for line in files.get(name, b"").decode().splitlines():
+        public, node, release, since, signature = cbor_whole(base64.b64decode(json.loads(line)["certificate"], validate=True))
+        parts = [cbor_text("mainspring executor key 1"), cbor_bytes(public), cbor_text(node), cbor_text(release), cbor(0, since)]
+        if not ed25519(key, cbor(4, 5) + b"".join(parts), signature):
+            raise Defect(f"{name}: a key is not certified by the installation")
+        found[hashlib.sha256(public).digest()] = (public, node, release)
+    return found
+
+
+RECEIPT = 1  # The number of the input that brings a receipt.
+SIGNED_SINCE = 10  # Executions of this decide version and later have signed receipts only.
+
+
+def frame_input(frame):
+    """Returns the input of a frame, its fifth part: the item and its bytes."""
+    _, _, at = cbor_head(frame, 0)
+    for _ in range(4):
+        _, at = cbor_item(frame, at)
+    item, end = cbor_item(frame, at)
+    return item, frame[at:end]
+
+
+def receipts(folder, files, frames, known):
+    """Checks the signatures of an execution's receipts. Returns their number."""
+    name, signed, roots = f"{folder}/signatures.ndjson", {}, set()
+    for line in files.get(name, b"").decode().splitlines():
+        entry = json.loads(line)
+        envelope = base64.b64decode(entry["envelope"], validate=True)
+        version, key, _, sides, path, signature = cbor_whole(base64.b64decode(entry["proof"], validate=True))
+        sequence = entry["sequence"]
+        place = f"{name}: frame {sequence}"
+        if key not in known:
+            raise Defect(f"{place}: the executor {key.hex()} is not known")
+        public, node, release = known[key]
+        root = hashlib.sha256(b"\0" + envelope).digest()
+        for number in range(len(path) // 32):
+            beside = path[32 * number:32 * number + 32]
+            pair = beside + root if sides >> number & 1 else root + beside
+            root = hashlib.sha256(b"\1" + pair).digest()
+        if version != 1 or (public, root, signature) not in roots and not ed25519(public, b"mainspring receipts 1" + root, signature):
+            raise Defect(f"{place}: the signature is not that of the executor")
+        roots.add((public, root, signature))
+        frame = frames[sequence]
+        parts, (_, payload) = cbor_whole(envelope), frame_input(frame)
+        receipt = entry["receipt"]
+        expected = {
+            0: "mainspring receipt 1",
+            1: bytes.fromhex(folder.split("/")[1].replace("-", "")),
+            3: hashlib.sha256(files[f"{folder}/plan.cbor"]).digest(),
+            4: receipt["step"],
+            5: receipt["attempt"],
+            7: receipt["effect"],
+            8: receipt["status"],
+            11: [sequence, hashlib.sha256(frame).digest()],
+            12: hashlib.sha256(payload).digest(),
+            13: key,
+            14: node,
+            15: release,
+        }
+        if len(parts) != 16 or any(parts[number] != part for number, part in expected.items()):
+            raise Defect(f"{place}: the receipt is not the one that was signed")
+        signed[sequence] = True
+    records = cbor_whole(frames[0])[6]
+    decide_version = records[0][4]
+    for sequence, frame in enumerate(frames):
+        is_receipt = frame_input(frame)[0][0] == RECEIPT
+        if is_receipt and sequence not in signed and (signed or decide_version >= SIGNED_SINCE):
+            if decide_version >= SIGNED_SINCE or sequence > min(signed):
+                raise Defect(f"{name}: frame {sequence}: the signature of its receipt is missing")
+        if not is_receipt and sequence in signed:
+            raise Defect(f"{name}: frame {sequence} has a signature and no receipt")
+    return len(signed)
+
+
+def execution(folder, files, key, known):
+    last, head, frames = journal(f"{folder}/journal.ndjson", files[f"{folder}/journal.ndjson"])
+    first = frames[0]
     name = f"{folder}/checkpoint.dsse.json"
     checkpoint = statement(name, files[name], key)
     subject = checkpoint["subject"][0]
@@ -205,6 +310,7 @@ def execution(folder, files, key):
             raise Defect(f"{folder}/proposals.ndjson: a proposal is for another definition")
         if not any(review["approve"] and not review["is_void"] for review in proposal["reviews"]):
             raise Defect(f"{folder}/proposals.ndjson: a proposal has no valid approval")
+    return receipts(folder, files, frames, known)
 
 
 def audit_log(name, data):
@@ -261,13 +367,13 @@ def verify(path, key_path):
         if name not in files or listed.get(name) != sha256(files[name]):
             raise Defect(f"{name}: its content is not the one that was signed")
     folders = sorted({"/".join(name.split("/")[:2]) for name in files if name.startswith("executions/")})
-    for folder in folders:
-        execution(folder, files, key)
+    known = executors(files, key)
+    signed = sum(execution(folder, files, key, known) for folder in folders)
     logs = [name for name in sorted(files) if name.startswith("audit/")]
     for name in logs:
         if files[name]:
             audit_log(name, files[name])
-    print(f"ok: {len(folders)} executions, {len(logs)} audit logs, signed with sha256:{sha256(key)}")
+    print(f"ok: {len(folders)} executions, {signed} signed receipts, {len(logs)} audit logs, signed with sha256:{sha256(key)}")
     if key_path is None:
         print("the key is that of the archive, so the whole archive could be forged")
 

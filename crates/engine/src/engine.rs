@@ -38,6 +38,7 @@ use crate::{
     membership::NodeSession,
     node::{NodeEvent, NodeProblem, Ownership},
     options::{ClusterOptions, EngineOptions, EngineResources, EngineScope},
+    receipts::{Signer, this_process},
     resume_token,
     shard::{CommittedFrame, Event, Keys, NewExecution, Pending, PendingInput, Reply, Shard, ShardError, Ticket},
     start_request::{StartRequest, row},
@@ -104,6 +105,8 @@ impl Engine {
                 (Leases::none(), Some(NodeSession::here(store.clone(), terms, &place)?), loader.among_nodes())
             }
         };
+        let node = member.as_ref().map(|member| format!("/{}", member.name())).unwrap_or_default();
+        let signer = Signer::new(&key, &format!("{}{node}", this_process()))?;
         inbox::seal_older(&store, &key, inbox::Unsealed::OfThisUpgrade)?;
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
@@ -127,7 +130,8 @@ impl Engine {
             owned: to_owned,
             effects: to_effects,
         };
-        let driver = Driver::new(shard, store.clone(), loader.clone(), workers, (data_dir, member, scope), handles);
+        let driver =
+            Driver::new(shard, store.clone(), loader.clone(), workers, (data_dir, member, scope), signer, handles);
         let driver = Mutex::new(Some(tokio::spawn(driver.run(received))));
         Ok(Self {
             store,

@@ -202,7 +202,7 @@ impl Loader {
         }
     }
 
-    fn walk(
+    pub(crate) fn walk(
         &self,
         execution: ExecutionKey,
         step: impl FnMut(&mut Fold, &StoredFrame) -> Result<(), Broken>,

@@ -31,6 +31,7 @@ pub mod node;
 pub mod options;
 pub mod progress;
 pub mod quarantine;
+pub mod receipts;
 pub mod resume_token;
 pub mod shard;
 pub mod start_request;

@@ -35,6 +35,7 @@ use mainspring_kernel::{
     frame::Frame,
     input::Input,
     key::ExecutionKey,
+    receipt::{self, Receipt},
     state::State,
 };
 use mainspring_store::{Expected, StoredPlan};
@@ -359,6 +360,7 @@ impl Shard {
         if self.telemetry.makes_spans {
             loaded.span_start = SpanStart::of(&loaded.state, &queued.input);
         }
+        loaded.intent = receipt::intent_of(&loaded.state, &queued.input);
         if let Some(rest) = self.whole(now, execution, &queued) {
             return self.suspend(execution, queued, rest);
         }
@@ -433,10 +435,11 @@ impl Shard {
         if turn.records.is_empty() && stored.is_none() {
             loaded.last_records = 0;
             self.telemetry.counters.unchanged += 1;
-            loaded.draft.take_without_frame(now, queued);
+            loaded.draft.take_without_frame(now, queued, &loaded.state);
         } else {
             let now = loaded.state.now;
             let Turn { results, records, actions, messages } = turn;
+            let via = queued.via();
             let PendingInput { input, message, ticket, audit } = queued;
             let Keys { salting, sealing } = self.keys;
             let (frame, stored, hash) = stored.map_or_else(
@@ -454,6 +457,8 @@ impl Shard {
                 true => trace_spans::ended(&loaded.state, &frame.input, &frame.records, loaded.span_start),
                 false => Vec::new(),
             };
+            let of_frame = Some((frame.sequence, hash));
+            let receipt = Receipt::of(&loaded.state, &frame.input, loaded.intent, via, now, of_frame);
             loaded.last_records = frame.records.len();
             (loaded.head, loaded.next_sequence) = (hash, frame.sequence + 1);
             loaded.summary = Summary::of(&loaded.state);
@@ -464,7 +469,7 @@ impl Shard {
                 .messages
                 .extend(messages.into_iter().map(|message| inbox_message(message, (&sealing, leases), now)));
             loaded.draft.take(
-                stored,
+                (stored, receipt),
                 (frame, spans),
                 (message, ticket, audit),
                 actions,

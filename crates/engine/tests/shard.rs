@@ -682,6 +682,8 @@ fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
             consumed: Vec::new(),
             messages: Vec::new(),
             late_receipts: Vec::new(),
+            receipts: Vec::new(),
+            signed: Default::default(),
             audit: Vec::new(),
             gates_closed: Vec::new(),
             gates_opened: Vec::new(),

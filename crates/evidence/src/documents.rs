@@ -10,6 +10,7 @@ use mainspring_kernel::{
     input::Input,
     json,
     plan::{Guard, Plan, Work},
+    receipt::status_of,
     record::{Purpose, Record},
     state::State,
     time::rfc3339,
@@ -49,7 +50,7 @@ impl Documents {
             self.receipts.push(Value::map([
                 ("at", Value::from(rfc3339(frame.now))),
                 ("attempt", (*attempt).into()),
-                ("outcome", outcome_name(outcome).into()),
+                ("outcome", status_of(outcome).into()),
                 ("outputSha256", output_of(outcome).map(digest).into()),
                 ("sequence", frame.sequence.into()),
                 ("step", instance.name(plan).into()),
@@ -228,22 +229,6 @@ fn plain(text: &str) -> String {
 
 fn digest(value: &Value) -> String {
     Hash::of(json::canonical(value).as_bytes()).hex()
-}
-
-fn outcome_name(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Done(_)
-        | Outcome::Child { end: ChildEnd::Done(_), .. }
-        | Outcome::ChildWithUsage { end: ChildEnd::Done(_), .. } => "done",
-        Outcome::Failed(_)
-        | Outcome::Child { end: ChildEnd::Failed(_), .. }
-        | Outcome::ChildWithUsage { end: ChildEnd::Failed(_), .. } => "failed",
-        Outcome::Cancelled(_)
-        | Outcome::Child { end: ChildEnd::Cancelled(_), .. }
-        | Outcome::ChildWithUsage { end: ChildEnd::Cancelled(_), .. } => "cancelled",
-        Outcome::Stopped(_) => "stopped",
-        Outcome::Interrupted => "interrupted",
-    }
 }
 
 fn output_of(outcome: &Outcome) -> Option<&Value> {

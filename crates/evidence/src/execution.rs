@@ -3,8 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_kernel::{
-    frame::Frame, hash::Hash, input::Input, journal::Fold, key::ExecutionKey, plan::Plan, record::Record, state::State,
-    stored_frame::StoredFrame, value::Value,
+    frame::Frame,
+    hash::Hash,
+    input::Input,
+    journal::Fold,
+    key::ExecutionKey,
+    plan::Plan,
+    receipt::{Receipt, Via, intent_of, payload_of_frame},
+    record::Record,
+    state::State,
+    stored_frame::StoredFrame,
+    value::Value,
 };
 
 use crate::{
@@ -12,6 +21,8 @@ use crate::{
     documents::{Documents, policy},
     dsse::{self, Subject},
     journal,
+    receipts::KnownKeys,
+    signatures::{self, Recorded, SIGNATURES},
     signing::SigningKey,
 };
 
@@ -24,8 +35,9 @@ pub(crate) const PLAN: &str = "plan.cbor";
 pub(crate) const CHECKPOINT: &str = "checkpoint.dsse.json";
 pub(crate) const DERIVED: [&str; 4] = ["approvals.ndjson", "policy.ndjson", "receipts.ndjson", "summary.md"];
 
-/// The files that an execution may have: its definition, its proposals with their reviews, and its notes.
-pub(crate) const OPTIONAL: [&str; 3] = ["definition.json", "proposals.ndjson", "notes.ndjson"];
+/// The files that an execution may have: its definition, its proposals with their reviews, its notes, and the signatures of
+/// its receipts.
+pub(crate) const OPTIONAL: [&str; 4] = ["definition.json", "proposals.ndjson", "notes.ndjson", SIGNATURES];
 
 /// An execution as a store has it. Its head was checked with the installation's key.
 #[derive(Debug, Clone)]
@@ -38,6 +50,8 @@ pub struct Execution {
     pub plan: Vec<u8>,
     /// The journal up to the head.
     pub frames: Vec<StoredFrame>,
+    /// The proofs of receipts, by the sequence of their frames.
+    pub proofs: BTreeMap<u64, Vec<u8>>,
     /// Files whose content does not derive from the journal, by name.
     pub others: BTreeMap<&'static str, Vec<u8>>,
 }
@@ -50,6 +64,7 @@ pub(crate) struct Folded {
     pub decided_again: u64,
     pub erased: u64,
     pub derived: BTreeMap<&'static str, Vec<u8>>,
+    pub receipts: Vec<Recorded>,
 }
 
 /// Returns the folder of an execution in an archive.
@@ -60,10 +75,11 @@ pub(crate) fn folder(key: ExecutionKey) -> String {
 /// Returns the files of an execution, with a signed checkpoint of its journal.
 ///
 /// # Errors
-/// Says what is wrong with the journal.
-pub fn files_of(execution: &Execution, signing: &SigningKey) -> Result<Files, String> {
-    let Execution { key, organization, plan, frames, others } = execution;
+/// Says what is wrong with the journal, or with the signature of a receipt.
+pub fn files_of(execution: &Execution, known: &KnownKeys, signing: &SigningKey) -> Result<Files, String> {
+    let Execution { key, organization, plan, frames, proofs, others } = execution;
     let folded = fold(*key, plan, frames, false)?;
+    let signatures = signatures::derive(&folded.receipts, proofs, known, folded.state.decide_version)?;
     let subject = Subject { name: key.to_string(), sha256: folded.head.hex() };
     let predicate =
         Value::map([("organization", Value::from(organization.as_deref())), ("sequence", folded.sequence.into())]);
@@ -75,6 +91,7 @@ pub fn files_of(execution: &Execution, signing: &SigningKey) -> Result<Files, St
         (path(CHECKPOINT), dsse::sign(signing, &[subject], CHECKPOINT_TYPE, predicate)),
     ]);
     files.extend(folded.derived.into_iter().map(|(name, content)| (path(name), content)));
+    files.extend((signatures.signed > 0).then(|| (path(SIGNATURES), signatures.text)));
     files.extend(others.iter().map(|(name, content)| (path(name), content.clone())));
     Ok(files)
 }
@@ -85,10 +102,12 @@ pub(crate) fn fold(key: ExecutionKey, plan: &[u8], frames: &[StoredFrame], decid
     let decoded = Plan::decode(plan).map_err(|error| format!("{PLAN}: {error}"))?;
     let mut fold = Fold::new(key, Arc::new(decoded));
     let (mut documents, mut decided_again, mut all_erased) = (Documents::default(), 0, 0);
+    let mut receipts = Vec::new();
     for stored in frames {
         let erased = Frame::erased(stored).count();
         let broken = |broken: mainspring_kernel::journal::Broken| format!("{JOURNAL}: {broken}");
-        let (frame, _) = fold.read(stored).map_err(broken)?;
+        let (frame, frame_hash) = fold.read(stored).map_err(broken)?;
+        let intent = intent_of(&fold.state, &frame.input);
         if let (Input::Start(start), Some(Record::Started { plan_hash, .. })) = (&frame.input, frame.records.first())
             && (*plan_hash != hash || start.plan_hash != hash)
         {
@@ -99,6 +118,10 @@ pub(crate) fn fold(key: ExecutionKey, plan: &[u8], frames: &[StoredFrame], decid
             false => drop(fold.push(stored).map_err(broken)?),
         }
         all_erased += erased as u64;
+        let of_frame = Some((frame.sequence, frame_hash));
+        let receipt = Receipt::of(&fold.state, &frame.input, intent, Via::Executor, frame.now, of_frame);
+        let payload = payload_of_frame(&stored.frame).map_err(|error| format!("{JOURNAL}: {error}"))?;
+        receipts.extend(receipt.map(|receipt| Recorded { receipt, payload }));
         documents.add(&fold.state, &frame, erased);
     }
     let Some(sequence) = fold.next_sequence().checked_sub(1) else { return Err(format!("{JOURNAL}: it is empty")) };
@@ -109,5 +132,5 @@ pub(crate) fn fold(key: ExecutionKey, plan: &[u8], frames: &[StoredFrame], decid
         ("receipts.ndjson", documents.receipts()),
         ("summary.md", documents.summary(&fold.state)),
     ]);
-    Ok(Folded { state: fold.state, head, sequence, decided_again, erased: all_erased, derived })
+    Ok(Folded { state: fold.state, head, sequence, decided_again, erased: all_erased, derived, receipts })
 }

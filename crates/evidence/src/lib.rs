@@ -13,8 +13,10 @@ pub mod journal;
 pub mod limits;
 pub mod pin;
 pub mod receipts;
+mod signatures;
 pub mod signing;
 mod verify;
 
 pub use execution::{Execution, files_of};
+pub use signatures::{EXECUTOR_KEYS, write_keys};
 pub use verify::{Checked, CheckedExecution, Trust, verify};

@@ -10,6 +10,8 @@ use crate::{
     execution::{CHECKPOINT, CHECKPOINT_TYPE, DERIVED, Folded, JOURNAL, OPTIONAL, PLAN, fold, folder},
     journal,
     limits::EXECUTIONS_MAX,
+    receipts::KnownKeys,
+    signatures::{self, EXECUTOR_KEYS, SIGNATURES, Signatures},
     signing::PublicKey,
 };
 
@@ -46,6 +48,10 @@ pub struct CheckedExecution {
     pub decided_again: u64,
     /// Number of erased values.
     pub erased: u64,
+    /// Number of receipts that a certified executor key has signed.
+    pub signed_receipts: u64,
+    /// Number of receipts from before receipts were signed.
+    pub unsigned_receipts: u64,
 }
 
 /// Checks an archive: signatures, digests, chains, decisions and derived documents.
@@ -63,9 +69,13 @@ pub fn verify(bytes: &[u8], trust: Trust) -> Result<Checked, String> {
         Trust::Given(_) | Trust::OfArchive => own,
     };
     archive::check(&manifest, &files, key)?;
+    let known = match files.get(EXECUTOR_KEYS) {
+        Some(text) => signatures::read_keys(text, key).map_err(|why| format!("{EXECUTOR_KEYS}: {why}"))?,
+        None => KnownKeys::default(),
+    };
     let mut executions = Vec::new();
     for execution in names(&files)? {
-        executions.push(execution_of(&files, execution, key)?);
+        executions.push(execution_of(&files, execution, &known, key)?);
     }
     let is_log = |name: &&String| name.starts_with("audit/") && name.ends_with(".ndjson");
     let audit_logs = files.iter().filter(|(name, _)| is_log(name)).map(|(name, log)| (name.clone(), log.clone()));
@@ -78,7 +88,7 @@ fn names(files: &Files) -> Result<BTreeSet<ExecutionKey>, String> {
     for name in files.keys() {
         let parts: Vec<&str> = name.split('/').collect();
         match parts.as_slice() {
-            [PUBLIC_KEY | "README.md" | "controls.md"] | ["audit", _] => {}
+            [PUBLIC_KEY | EXECUTOR_KEYS | "README.md" | "controls.md"] | ["audit", _] => {}
             ["executions", key, file] if is_known(file) => {
                 let key = ExecutionKey::parse(key).ok_or_else(|| format!("{name}: the folder is no execution key"))?;
                 found.insert(key);
@@ -96,7 +106,12 @@ fn is_known(file: &str) -> bool {
     [JOURNAL, PLAN, CHECKPOINT].contains(&file) || DERIVED.contains(&file) || OPTIONAL.contains(&file)
 }
 
-fn execution_of(files: &Files, execution: ExecutionKey, key: PublicKey) -> Result<CheckedExecution, String> {
+fn execution_of(
+    files: &Files,
+    execution: ExecutionKey,
+    known: &KnownKeys,
+    key: PublicKey,
+) -> Result<CheckedExecution, String> {
     let folder = folder(execution);
     let at = |why: String| format!("{folder}/{why}");
     let file =
@@ -115,9 +130,26 @@ fn execution_of(files: &Files, execution: ExecutionKey, key: PublicKey) -> Resul
     if let Some(proposals) = files.get(&format!("{folder}/proposals.ndjson")) {
         check_proposals(proposals, &folded).map_err(|why| at(format!("proposals.ndjson: {why}")))?;
     }
+    let signatures = check_signatures(files.get(&format!("{folder}/{SIGNATURES}")), &folded, known);
+    let signatures = signatures.map_err(|why| at(format!("{SIGNATURES}: {why}")))?;
     let Folded { state, sequence, decided_again, erased, .. } = folded;
     let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
-    Ok(CheckedExecution { id, status: state.status().name(), frames: sequence + 1, decided_again, erased })
+    Ok(CheckedExecution {
+        id,
+        status: state.status().name(),
+        frames: sequence + 1,
+        decided_again,
+        erased,
+        signed_receipts: signatures.signed,
+        unsigned_receipts: signatures.unsigned,
+    })
+}
+
+/// Checks that each receipt of the journal is signed, and derives the file again.
+fn check_signatures(file: Option<&Vec<u8>>, folded: &Folded, known: &KnownKeys) -> Result<Signatures, String> {
+    let text = file.map(Vec::as_slice).unwrap_or_default();
+    let found = signatures::derive(&folded.receipts, &signatures::read(text)?, known, folded.state.decide_version)?;
+    if found.text == text { Ok(found) } else { Err("it does not follow from the journal".into()) }
 }
 
 fn check_point(envelope: &[u8], execution: ExecutionKey, folded: &Folded, key: PublicKey) -> Result<(), String> {

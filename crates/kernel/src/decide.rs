@@ -58,6 +58,7 @@ use executions::Weights;
 
 pub use crate::decide_version::{
     BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE, SIGNAL_BYTES_SINCE,
+    SIGNED_RECEIPTS_SINCE,
 };
 
 /// Failure code that a parent receives when its child is quarantined.

@@ -186,6 +186,8 @@ impl Fleet {
             marks.map(|entry| (hex_of(&entry.file_name()), lines(entry.path()))).collect();
         for execution in executions {
             loader.verify(*execution).unwrap().unwrap();
+            let receipts = loader.receipts(*execution, drop).unwrap().unwrap();
+            assert!(receipts.proven > 0 && receipts.unsigned == 0 && receipts.broken.is_none(), "{receipts:?}");
             let mut attempts = BTreeMap::new();
             let read = loader.frames(*execution, |state, frame| {
                 for record in &frame.records {

@@ -390,6 +390,8 @@ fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
         consumed: Vec::new(),
         messages: Vec::new(),
         late_receipts: Vec::new(),
+        receipts: Vec::new(),
+        signed: OnceLock::new(),
         audit: Vec::new(),
         gates_closed: Vec::new(),
         gates_opened: Vec::new(),

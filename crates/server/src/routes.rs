@@ -9,6 +9,7 @@ mod dev_files;
 mod execution_commands;
 mod execution_events;
 mod execution_history;
+mod execution_receipts;
 mod executions;
 mod health;
 mod manual_triggers;
@@ -93,6 +94,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(webhooks::routes())
         .merge(executions::routes())
         .merge(execution_history::routes())
+        .merge(execution_receipts::routes())
         .merge(execution_commands::routes())
         .merge(quarantine::routes())
         .merge(execution_events::routes())

@@ -4,21 +4,22 @@
 //! Each execution is four commits of one frame (250 bytes, and a value of 60), with the insertion of a row in the
 //! catalogue and its final update, like a short workflow. Arguments, all optional: the folder of a new SQLite store or
 //! the address of a PostgreSQL one (in a separate schema), executions per batch, total executions. `server` instead of
-//! an address starts a PostgreSQL for it, with fsync.
+//! an address starts a PostgreSQL for it, with fsync. A fourth argument `unsigned` leaves out the signatures of receipts.
 //!
 //! `cargo run --release -p mainspring-store --example throughput -- FOLDER 256 100000`
 //!
 //! `cargo run --release -p mainspring-store --example throughput --features postgres-server -- server 256 100000`
 
-use std::{path::Path, time::Instant};
+use std::{path::Path, sync::OnceLock, time::Instant};
 
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
+    receipt::{Receipt, Via},
     stored_frame::{Head, StoredFrame, StoredValue},
 };
 use mainspring_store::{
-    Batch, ExecutionRow, Expected, Fence, Part, PartOutcome, RowChange, Store, sqlite::SqliteStore,
+    Batch, ExecutionRow, Expected, Fence, NewReceipt, Part, PartOutcome, RowChange, Signed, Store, sqlite::SqliteStore,
 };
 
 const COMMITS_PER_EXECUTION: u64 = 4;
@@ -32,12 +33,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let place = arguments.next().unwrap_or_else(|| std::env::temp_dir().display().to_string());
     let per_batch: u64 = arguments.next().map_or(Ok(256), |text| text.parse())?;
     let executions: u64 = arguments.next().map_or(Ok(50_000), |text| text.parse())?;
+    let is_signed = arguments.next().is_none();
     #[cfg(feature = "postgres-server")]
     if place == "server" {
         let server = mainspring_store::postgres::server::Server::start(Default::default())?;
-        return measure(&*open(&server.address(""))?, per_batch, executions);
+        return measure(&*open(&server.address(""))?, per_batch, executions, is_signed);
     }
-    measure(&*open(&place)?, per_batch, executions)
+    measure(&*open(&place)?, per_batch, executions, is_signed)
 }
 
 fn open(place: &str) -> Result<Box<dyn Store>, Box<dyn std::error::Error>> {
@@ -52,7 +54,12 @@ fn open(place: &str) -> Result<Box<dyn Store>, Box<dyn std::error::Error>> {
     Ok(Box::new(SqliteStore::open(&path)?))
 }
 
-fn measure(store: &dyn Store, per_batch: u64, executions: u64) -> Result<(), Box<dyn std::error::Error>> {
+fn measure(
+    store: &dyn Store,
+    per_batch: u64,
+    executions: u64,
+    is_signed: bool,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut fences = Vec::new();
     for partition in 0..PARTITIONS as u32 {
         fences.push(Fence { partition, epoch: store.claim(partition, "throughput")? });
@@ -63,7 +70,7 @@ fn measure(store: &dyn Store, per_batch: u64, executions: u64) -> Result<(), Box
     let (mut slowest, mut line_slowest) = (0.0f64, 0.0f64);
     for number in 0..batches {
         for sequence in 0..COMMITS_PER_EXECUTION {
-            let parts = (0..per_batch).map(|index| part(number * per_batch + index, sequence)).collect();
+            let parts = (0..per_batch).map(|index| part(number * per_batch + index, sequence, is_signed)).collect();
             let batch = Batch { fences: fences.clone(), parts, ..Batch::default() };
             let sent = Instant::now();
             let answers = store.commit(&batch)?;
@@ -90,12 +97,14 @@ fn print(line: &str, batches: u64, per_batch: u64, seconds: f64, slowest: f64) {
     );
 }
 
-fn part(number: u64, sequence: u64) -> Part {
+fn part(number: u64, sequence: u64, is_signed: bool) -> Part {
     let entropy = Hash::of(&number.to_be_bytes()).0;
     let execution = ExecutionKey::new(BEGAN_AT_MS + number / 32, entropy[..10].try_into().expect("a hash is longer"));
     let hash = |sequence: u64| Hash::of_parts(&[&execution.0, &sequence.to_be_bytes()]);
     let value = StoredValue { salt: entropy[..16].try_into().expect("a hash is longer"), body: Some(vec![7; 60]) };
     let is_last = sequence + 1 == COMMITS_PER_EXECUTION;
+    let signed = Signed { proofs: vec![vec![7; 240]], key: None };
+    let receipt = NewReceipt { receipt: receipt(execution, (sequence, hash(sequence))), late: None };
     Part {
         execution,
         partition: (number % PARTITIONS) as u32,
@@ -114,9 +123,27 @@ fn part(number: u64, sequence: u64) -> Part {
         consumed: Vec::new(),
         messages: Vec::new(),
         late_receipts: Vec::new(),
+        receipts: if is_signed && sequence > 0 { vec![receipt] } else { Vec::new() },
+        signed: OnceLock::from(signed),
         audit: Vec::new(),
         gates_closed: Vec::new(),
         gates_opened: Vec::new(),
+    }
+}
+
+fn receipt(execution: ExecutionKey, frame: (u64, Hash)) -> Receipt {
+    Receipt {
+        execution,
+        workflow_hash: Hash::of(b"definition"),
+        plan_hash: Hash::of(b"plan"),
+        step: "step".into(),
+        attempt: 1,
+        intent: None,
+        effect: "bash".into(),
+        status: "done",
+        via: Via::Executor,
+        at: BEGAN_AT_MS,
+        frame: Some(frame),
     }
 }
 

@@ -1,8 +1,11 @@
 //! The content of a commit and its outcome.
 
+use std::sync::OnceLock;
+
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
+    receipt::Receipt,
     stored_frame::{Head, StoredFrame},
 };
 
@@ -11,9 +14,12 @@ use crate::{
     executions::{ExecutionRow, GateRow, RowChange},
     inbox::InboxMessage,
     membership::Fence,
-    rows::{Expected, LateReceipt, StoredPlan},
+    rows::{Expected, LateReceipt, StoredExecutorKey, StoredPlan},
     sql::integer,
 };
+
+/// About the bytes of a proof in the store.
+const PROOF_BYTES: usize = 240;
 
 /// The content of one commit. Each part is of another execution.
 ///
@@ -56,6 +62,10 @@ pub struct Part {
     pub messages: Vec<InboxMessage>,
     /// Receipts that came too late to count.
     pub late_receipts: Vec<LateReceipt>,
+    /// The receipts of the frames and the late ones, in order, as they are to be signed.
+    pub receipts: Vec<NewReceipt>,
+    /// The signatures of `receipts`. Set once, before the commit and by another thread than the one that decides.
+    pub signed: OnceLock<Signed>,
     /// Entries of audit logs, appended in the order of the parts.
     pub audit: Vec<AuditEntry>,
     /// Gates that are no longer open, by step name and number; all listed ones at the end of an execution. Ignored
@@ -64,6 +74,24 @@ pub struct Part {
     /// Gates of this execution that were opened. A listed gate stays as it is. Ignored without frames, or if the
     /// execution ends.
     pub gates_opened: Vec<GateRow>,
+}
+
+/// A receipt of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewReceipt {
+    /// The facts that are signed.
+    pub receipt: Receipt,
+    /// The index among the late receipts of the part; `None` for the receipt of a frame.
+    pub late: Option<usize>,
+}
+
+/// The signatures of the receipts of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signed {
+    /// A proof for each receipt, in the same order.
+    pub proofs: Vec<Vec<u8>>,
+    /// The key that signed them, until the store is known to have it. Writing it again changes nothing.
+    pub key: Option<StoredExecutorKey>,
 }
 
 /// The result of a part.
@@ -109,6 +137,8 @@ impl Part {
             consumed: Vec::new(),
             messages: Vec::new(),
             late_receipts: Vec::new(),
+            receipts: Vec::new(),
+            signed: OnceLock::new(),
             audit: Vec::new(),
             gates_closed: Vec::new(),
             gates_opened: Vec::new(),
@@ -122,7 +152,38 @@ impl Part {
         let plans: usize = self.plans.iter().map(|plan| plan.bytes.len()).sum();
         let messages: usize = self.messages.iter().map(InboxMessage::byte_count).sum();
         let late: usize = self.late_receipts.iter().map(|late| late.body.len()).sum();
-        frames + plans + messages + late
+        frames + plans + messages + late + self.receipts.len() * PROOF_BYTES
+    }
+
+    /// Returns the frames, each with the proof of its receipt if it has one.
+    pub(crate) fn frames_with_proofs(&self) -> impl Iterator<Item = (&StoredFrame, Option<&[u8]>)> {
+        let sequence =
+            |new: &NewReceipt| new.receipt.frame.filter(|_| new.late.is_none()).map(|(sequence, _)| sequence);
+        let mut proofs = self.proofs().filter_map(move |(new, proof)| Some((sequence(new)?, proof))).peekable();
+        // Both are in order.
+        self.frames.iter().map(move |frame| {
+            let proof = proofs.next_if(|(sequence, _)| *sequence == frame.sequence);
+            (frame, proof.map(|(_, proof)| proof))
+        })
+    }
+
+    /// Returns the late receipts, each with its proof if it has one.
+    pub(crate) fn late_with_proofs(&self) -> impl Iterator<Item = (&LateReceipt, Option<&[u8]>)> {
+        let mut proofs = self.proofs().filter_map(|(new, proof)| Some((new.late?, proof))).peekable();
+        self.late_receipts.iter().enumerate().map(move |(index, late)| {
+            let proof = proofs.next_if(|(of, _)| *of == index);
+            (late, proof.map(|(_, proof)| proof))
+        })
+    }
+
+    fn proofs(&self) -> impl Iterator<Item = (&NewReceipt, &[u8])> {
+        let proofs = self.signed.get().map(|signed| signed.proofs.as_slice()).unwrap_or_default();
+        self.receipts.iter().zip(proofs).map(|(new, proof)| (new, proof.as_slice()))
+    }
+
+    /// Returns the executor key that is to be stored with the part.
+    pub(crate) fn executor_key(&self) -> Option<&StoredExecutorKey> {
+        self.signed.get()?.key.as_ref()
     }
 }
 

@@ -134,6 +134,23 @@ macro_rules! forward_method {
             self.$field.frames(execution, from, limit)
         }
     };
+    ($field:ident, executor_key) => {
+        fn executor_key(
+            &self,
+            id: $crate::kernel::hash::Hash,
+        ) -> Result<Option<$crate::StoredExecutorKey>, $crate::StoreError> {
+            self.$field.executor_key(id)
+        }
+    };
+    ($field:ident, executor_keys) => {
+        fn executor_keys(
+            &self,
+            after: Option<$crate::kernel::hash::Hash>,
+            limit: usize,
+        ) -> Result<Vec<$crate::StoredExecutorKey>, $crate::StoreError> {
+            self.$field.executor_keys(after, limit)
+        }
+    };
     ($field:ident, head) => {
         fn head(
             &self,
@@ -254,6 +271,16 @@ macro_rules! forward_method {
             limit: usize,
         ) -> Result<Vec<$crate::QuarantinedRow>, $crate::StoreError> {
             self.$field.quarantined(organization, after, limit)
+        }
+    };
+    ($field:ident, receipt_proofs) => {
+        fn receipt_proofs(
+            &self,
+            execution: $crate::kernel::key::ExecutionKey,
+            from: u64,
+            limit: usize,
+        ) -> Result<Vec<(u64, Vec<u8>)>, $crate::StoreError> {
+            self.$field.receipt_proofs(execution, from, limit)
         }
     };
     ($field:ident, release) => {

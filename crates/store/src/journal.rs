@@ -13,7 +13,7 @@ use crate::{
     batch::{Batch, PartOutcome},
     error::{CommitError, StoreError},
     read_limit::ReadLimit,
-    rows::{AuditedNotes, Expected, LateReceipt},
+    rows::{AuditedNotes, Expected, LateReceipt, StoredExecutorKey},
 };
 
 /// A payload body above this size is stored once in the blob table, by its hash, however many frames refer to it.
@@ -58,11 +58,25 @@ pub trait Journal: Send + Sync {
     /// Returns the late receipts of an execution in order of arrival.
     fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError>;
 
+    /// Returns the proofs of receipts in frames from a sequence on, each with the sequence, in order.
+    fn receipt_proofs(
+        &self,
+        execution: ExecutionKey,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, StoreError>;
+
+    /// Returns the certificate of an executor key.
+    fn executor_key(&self, id: Hash) -> Result<Option<StoredExecutorKey>, StoreError>;
+
+    /// Returns executor keys, sorted by id, at most `limit`, after `after`.
+    fn executor_keys(&self, after: Option<Hash>, limit: usize) -> Result<Vec<StoredExecutorKey>, StoreError>;
+
     /// Returns the notes beside an execution's journal, those of erasures first, by frame and position.
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError>;
 
     /// Permanently removes body and salt of payloads of one execution, each with its note, and the bodies of all late
-    /// receipts of the execution, which need no note. Returns the number of removed payloads and receipts: missing and
+    /// receipts of the execution with their proofs, which need no note. Returns the number of removed payloads and receipts: missing and
     /// previously erased ones do not count and get no note. Durable, all or nothing; audit entries are written only if
     /// something was removed.
     fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError>;

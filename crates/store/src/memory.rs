@@ -26,7 +26,7 @@ use mainspring_kernel::{
 
 use crate::{
     Batch, Catalogue, ClusterView, ExecutionRow, Expected, Fence, GateRow, HeadRow, InboxMessage, LateReceipt, Node,
-    Origin, Part, Refusal, RemoteAttempt, Store, StoreError, StoredPlan,
+    Origin, Part, Refusal, RemoteAttempt, Store, StoreError, StoredExecutorKey, StoredPlan,
 };
 
 /// A store that lives until its last handle is dropped.
@@ -58,6 +58,8 @@ struct State {
     arrived: u64,
     plans: BTreeMap<Hash, Arc<[u8]>>,
     late_receipts: BTreeMap<ExecutionKey, Vec<LateReceipt>>,
+    receipt_proofs: BTreeMap<(ExecutionKey, u64), Vec<u8>>,
+    executor_keys: BTreeMap<Hash, StoredExecutorKey>,
     catalogue: catalogue::Resources,
     gates: BTreeMap<(Reverse<ExecutionKey>, String, u32), GateRow>,
     notes: BTreeMap<(ExecutionKey, Subject), Note>,
@@ -85,6 +87,8 @@ impl Default for State {
             arrived: 0,
             plans: BTreeMap::new(),
             late_receipts: BTreeMap::new(),
+            receipt_proofs: BTreeMap::new(),
+            executor_keys: BTreeMap::new(),
             catalogue: catalogue::Resources::default(),
             gates: BTreeMap::new(),
             notes: BTreeMap::new(),
@@ -177,8 +181,16 @@ impl State {
         for id in &part.consumed {
             self.consume(part.execution, id);
         }
-        if !part.late_receipts.is_empty() {
-            self.late_receipts.entry(part.execution).or_default().extend_from_slice(&part.late_receipts);
+        for (late, proof) in part.late_with_proofs() {
+            let late = LateReceipt { proof: proof.map(<[u8]>::to_vec), ..late.clone() };
+            self.late_receipts.entry(part.execution).or_default().push(late);
+        }
+        for (frame, proof) in part.frames_with_proofs() {
+            let proof = proof.map(<[u8]>::to_vec);
+            self.receipt_proofs.extend(proof.map(|proof| ((part.execution, frame.sequence), proof)));
+        }
+        if let Some(key) = part.executor_key() {
+            self.executor_keys.entry(key.id).or_insert_with(|| key.clone());
         }
     }
 

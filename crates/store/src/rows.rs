@@ -22,14 +22,28 @@ pub struct LateReceipt {
     pub at: u64,
     /// An input in the kernel's encoding; empty once it was erased.
     pub body: Vec<u8>,
+    /// The proof of its signature, erased with the body. A commit ignores it and writes that of
+    /// [`Signed`](crate::Signed).
+    pub proof: Option<Vec<u8>>,
 }
 
 impl LateReceipt {
     /// Decodes a row: an erased receipt is overwritten with zeros, with which no input starts.
-    pub(crate) fn of_row(at: u64, body: Vec<u8>) -> Self {
-        let is_erased = body.iter().all(|byte| *byte == 0);
-        Self { at, body: if is_erased { Vec::new() } else { body } }
+    pub(crate) fn of_row(at: u64, body: Vec<u8>, proof: Option<Vec<u8>>) -> Self {
+        match body.iter().all(|byte| *byte == 0) {
+            true => Self { at, body: Vec::new(), proof: None },
+            false => Self { at, body, proof },
+        }
     }
+}
+
+/// The public part of an executor key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredExecutorKey {
+    /// The id of the key.
+    pub id: Hash,
+    /// The certificate, in the encoding of its producer.
+    pub certificate: Arc<[u8]>,
 }
 
 /// The head on which a part was decided.

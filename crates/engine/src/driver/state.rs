@@ -24,6 +24,7 @@ use crate::{
     membership::NodeSession,
     node::{Node, Ownership},
     options::EngineScope,
+    receipts::Signer,
     shard::Shard,
     trace_spans::Spans,
 };
@@ -68,12 +69,13 @@ impl Driver {
         loader: Arc<Loader>,
         workers: (Executors, Arc<dyn Evaluator>),
         resources: (Option<(DataDir, DirLock)>, Option<NodeSession>, EngineScope),
+        signer: Signer,
         handles: DriverHandles,
     ) -> Self {
         let ((data_dir, session, scope), (executors, evaluator)) = (resources, workers);
         let DriverHandles { commands, spans, limits, why_stopped, owned, effects } = handles;
         let telemetry = Telemetry::new(spans);
-        let commits = Commits::start(store.clone(), telemetry.metrics.commits.clone());
+        let commits = Commits::start(store.clone(), signer, telemetry.metrics.commits.clone());
         Self {
             node: Node::new(shard, session, scope, limits.is_some()),
             store,

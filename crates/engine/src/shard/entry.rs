@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
 };
 
 use mainspring_kernel::{
@@ -13,10 +13,11 @@ use mainspring_kernel::{
     input::{Input, Parent},
     key::ExecutionKey,
     plan::Plan,
+    receipt::Receipt,
     state::{ExecutionStatus, State},
     stored_frame::{Head, StoredFrame},
 };
-use mainspring_store::{AuditEntry, ExecutionRow, Expected, LateReceipt, Part, RowChange, StoredPlan};
+use mainspring_store::{AuditEntry, ExecutionRow, Expected, LateReceipt, NewReceipt, Part, RowChange, StoredPlan};
 
 use crate::{
     admission::place_of,
@@ -78,6 +79,8 @@ pub(super) struct LoadedExecution {
     pub(super) gates: Gates,
     /// The start of the attempt whose receipt is being processed.
     pub(super) span_start: SpanStart,
+    /// The idempotency key of the step whose receipt is being processed, from before the turn.
+    pub(super) intent: Option<Hash>,
     /// Ids of messages whose inputs were processed and are not durable.
     pub(super) messages: BTreeSet<String>,
     /// In the queue of executions whose split turn can continue.
@@ -108,6 +111,8 @@ pub(super) struct Draft {
     pub(super) plans: Vec<StoredPlan>,
     pub(super) messages: Vec<mainspring_store::InboxMessage>,
     pub(super) late: Vec<LateReceipt>,
+    /// The receipts of the frames and the late ones, to be signed with the commit.
+    pub(super) receipts: Vec<NewReceipt>,
     /// The inputs of the draft, to be processed again if it is lost, each with its `changed` flag.
     pub(super) queued: Vec<(PendingInput, bool)>,
     pub(super) actions: Vec<Action>,
@@ -141,6 +146,7 @@ impl ExecutionEntry {
             status: ExecutionStatus::Pending,
             gates: Gates::default(),
             span_start: SpanStart::default(),
+            intent: None,
             messages: BTreeSet::new(),
             is_queued: false,
             started_by,
@@ -164,6 +170,7 @@ impl ExecutionEntry {
             draft: Draft::default(),
             on_the_way: 0,
             span_start: SpanStart::default(),
+            intent: None,
             messages: BTreeSet::new(),
             is_queued: false,
             started_by: None,
@@ -253,6 +260,8 @@ impl LoadedExecution {
             consumed,
             messages: std::mem::take(&mut draft.messages),
             late_receipts: std::mem::take(&mut draft.late),
+            receipts: std::mem::take(&mut draft.receipts),
+            signed: OnceLock::new(),
             audit,
             gates_closed,
             gates_opened,
@@ -280,7 +289,7 @@ impl Draft {
 
     pub(super) fn take(
         &mut self,
-        stored: StoredFrame,
+        (stored, receipt): (StoredFrame, Option<Receipt>),
         (frame, spans): (Frame, Vec<Arc<Span>>),
         (message, ticket, audit): (Option<ReceivedMessage>, Option<Ticket>, Option<Box<AuditEntry>>),
         actions: Vec<Action>,
@@ -300,6 +309,7 @@ impl Draft {
             plan: state.plan.clone(),
             spans,
         });
+        self.receipts.extend(receipt.map(|receipt| NewReceipt { receipt, late: None }));
         self.frames.push(stored);
         self.actions.extend(actions);
         self.queued.push((PendingInput { input: frame.input, message, ticket, audit }, true));
@@ -307,11 +317,15 @@ impl Draft {
 
     /// Adds an input that changed nothing. A receipt that does not count is stored as late, and other inputs are only
     /// answered.
-    pub(super) fn take_without_frame(&mut self, now: u64, queued: PendingInput) {
+    pub(super) fn take_without_frame(&mut self, now: u64, queued: PendingInput, state: &State) {
         if let Input::Receipt { outcome, .. } = &queued.input
             && *outcome != Outcome::Interrupted
         {
-            self.late.push(LateReceipt { at: now, body: queued.input.encode() });
+            // The step may have ended or run again, so that its idempotency key says nothing about a late receipt.
+            let receipt = Receipt::of(state, &queued.input, None, queued.via(), now, None);
+            let late = Some(self.late.len());
+            self.receipts.extend(receipt.map(|receipt| NewReceipt { receipt, late }));
+            self.late.push(LateReceipt { at: now, body: queued.input.encode(), proof: None });
         }
         self.queued.push((queued, false));
     }

@@ -10,6 +10,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
     plan::Plan,
+    receipt::Via,
     record::Record,
     state::ExecutionStatus,
 };
@@ -205,6 +206,11 @@ impl PendingInput {
     /// An input without a caller that waits for the reply.
     pub fn without_reply(input: Input) -> Self {
         Self { input, message: None, ticket: None, audit: None }
+    }
+
+    /// The way by which the input reached this node.
+    pub(crate) fn via(&self) -> Via {
+        if self.message.is_some() { Via::Inbox } else { Via::Executor }
     }
 }
 

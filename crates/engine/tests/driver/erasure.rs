@@ -31,7 +31,7 @@ fn erased(store: &MemoryStore, execution: ExecutionKey) -> usize {
 /// Stores a receipt of a stopped attempt, as an engine does.
 fn file_late(store: &MemoryStore, execution: ExecutionKey, at: u64) {
     let Head { sequence, hash, seal } = store.head(execution).unwrap().unwrap().head;
-    let late = vec![LateReceipt { at, body: b"a secret".to_vec() }];
+    let late = vec![LateReceipt { at, body: b"a secret".to_vec(), proof: None }];
     let head = Head { sequence, hash, seal };
     let part =
         Part { expected: Some(Expected { sequence, hash }), head, late_receipts: late, ..Part::empty(execution, 0) };

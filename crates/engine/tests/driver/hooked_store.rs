@@ -52,7 +52,7 @@ impl Hooked {
 }
 
 impl Journal for Hooked {
-    mainspring_store::forward!(store: head, set_wake_at, late_receipts, notes, erase);
+    mainspring_store::forward!(store: head, set_wake_at, late_receipts, receipt_proofs, executor_key, executor_keys, notes, erase);
 
     fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         (self.hook)(Call::Commit).map_err(|error| CommitError::NotWritten(error.to_string()))?;

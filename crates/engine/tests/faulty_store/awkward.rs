@@ -44,7 +44,7 @@ pub(super) fn pass(is_shut: &AtomicBool) -> Result<(), StoreError> {
 }
 
 impl Journal for Awkward {
-    mainspring_store::forward!(store: commit, head, frames, set_wake_at, late_receipts, notes, erase);
+    mainspring_store::forward!(store: commit, head, frames, set_wake_at, late_receipts, receipt_proofs, executor_key, executor_keys, notes, erase);
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         self.store.due(partitions, until_ms, after, limit.min(self.due_at_a_time))

@@ -54,6 +54,9 @@ pub(crate) trait Backend {
     /// Verifies the journal of one execution, or all journals. `report` gets each result.
     fn verify(&self, name: Option<&str>, report: &mut dyn FnMut(Verification)) -> Result<(), CliError>;
 
+    /// Checks the receipts of an execution: `report` gets each as JSON.
+    fn receipts(&self, name: &str, report: &mut dyn FnMut(Value)) -> Result<(), CliError>;
+
     /// Lists quarantined executions: `report` gets the id and the reason of each.
     fn quarantined(&self, report: &mut dyn FnMut(&str, &str)) -> Result<(), CliError>;
 
@@ -204,6 +207,8 @@ pub(crate) struct Verification {
     /// The id of the execution, or `audit log`.
     pub(crate) subject: String,
     pub(crate) verdict: Verdict,
+    /// The number of receipts without a signature; `None` if signatures were not checked.
+    pub(crate) unsigned_receipts: Option<u64>,
     /// The result as JSON.
     pub(crate) value: Value,
 }

@@ -190,6 +190,23 @@ impl Backend for Server<'_> {
         block_on(server_verify::verify(&self.client, name, report))
     }
 
+    fn receipts(&self, name: &str, report: &mut dyn FnMut(Value)) -> Result<(), CliError> {
+        block_on(async {
+            let id = find(&self.client, name).await?;
+            let mut cursor = None::<String>;
+            loop {
+                let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
+                let page = self.client.get(&route(&["api", "executions", &id, "receipts"], &query)).await?;
+                let answer = Response::new(&self.client, "a page of receipts", &page);
+                answer.list("receipts")?.iter().cloned().for_each(&mut *report);
+                cursor = answer.maybe_text("nextCursor")?;
+                if cursor.is_none() {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
     fn quarantined(&self, report: &mut dyn FnMut(&str, &str)) -> Result<(), CliError> {
         let mut cursor = None::<String>;
         loop {

@@ -1,5 +1,7 @@
 //! Verifies journals of a server.
 //!
+//! The server checks the signatures of receipts, because that requires the certificates and the values beside the frames.
+//!
 //! The hash chain is verified here, frame by frame, over the bytes that the server sends. Decisions and the seal of the
 //! head are not verified: that requires the values and the key of the installation.
 
@@ -75,7 +77,47 @@ async fn journal(client: &Client, id: &str) -> Result<Verification, CliError> {
         }
     };
     let found = found.and_then(|count| if count == 0 { Err("its journal is missing".into()) } else { Ok(count) });
+    let found = match found {
+        Ok(frames) => receipts(client, id).await?.map(|receipts| (frames, receipts)),
+        Err(why) => Err(why),
+    };
     Ok(verification(id, found))
+}
+
+/// Counts of receipts by the server's check of their signatures.
+#[derive(Default)]
+struct Receipts {
+    signed: u64,
+    unsigned: u64,
+}
+
+/// Asks the server to check the receipts of an execution. The inner error describes a broken one; `None` is the answer of
+/// an older server, which has no such route.
+async fn receipts(client: &Client, id: &str) -> Result<Result<Option<Receipts>, String>, CliError> {
+    let (mut receipts, mut cursor) = (Receipts::default(), None::<String>);
+    loop {
+        let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
+        let page = match client.get(&route(&["api", "executions", id, "receipts"], &query)).await {
+            Err(error) if error.is("NOT_FOUND") => return Ok(Ok(None)),
+            page => page?,
+        };
+        let page = Response::new(client, "a page of receipts", &page);
+        for receipt in page.objects("receipts", "a receipt")? {
+            match receipt.text("signature")?.as_str() {
+                "verified" => receipts.signed += 1,
+                "unsigned" => receipts.unsigned += 1,
+                _ => {
+                    let (step, attempt) = (receipt.text("step")?, receipt.number("attempt")?);
+                    let why = receipt.maybe_text("error")?.unwrap_or_default();
+                    return Ok(Err(format!("the receipt of step `{step}`, attempt {attempt}: {why}")));
+                }
+            }
+        }
+        cursor = page.maybe_text("nextCursor")?;
+        if cursor.is_none() {
+            return Ok(Ok(Some(receipts)));
+        }
+    }
 }
 
 /// The verified part of a chain.
@@ -120,20 +162,28 @@ fn head(bytes: &[u8]) -> Option<(u64, Hash)> {
     Some((reader.unsigned().ok()?, Hash(reader.byte_array().ok()?)))
 }
 
-fn verification(id: &str, found: Result<u64, String>) -> Verification {
+fn verification(id: &str, found: Result<(u64, Option<Receipts>), String>) -> Verification {
     let mut map = Map::from([("executionId".to_string(), Value::from(id)), ("ok".into(), found.is_ok().into())]);
+    let mut unsigned_receipts = None;
     let verdict = match found {
-        Ok(frames) => {
+        Ok((frames, receipts)) => {
             map.insert("frames".into(), frames.into());
             map.insert("checked".into(), vec![Value::from("chain")].into());
-            Verdict::Sound(format!("{frames} frames in the chain, {CHECKED}"))
+            let mut text = format!("{frames} frames in the chain, {CHECKED}");
+            if let Some(Receipts { signed, unsigned }) = receipts {
+                unsigned_receipts = Some(unsigned);
+                let value = [("signed", Value::from(signed)), ("unsigned", unsigned.into())];
+                map.insert("receipts".into(), Value::map(value));
+                text.push_str(&format!("; {signed} receipts signed and {unsigned} unsigned, as the server says"));
+            }
+            Verdict::Sound(text)
         }
         Err(why) => {
             map.insert("error".into(), why.as_str().into());
             Verdict::Broken(why)
         }
     };
-    Verification { subject: id.into(), verdict, value: Value::Map(map) }
+    Verification { subject: id.into(), verdict, unsigned_receipts, value: Value::Map(map) }
 }
 
 /// Requests the server's verification of its audit log. A token that may not read the log leaves it unchecked.
@@ -156,5 +206,5 @@ async fn audit(client: &Client) -> Result<Verification, CliError> {
             }
         }
     };
-    Ok(Verification { subject: "audit log".into(), verdict, value })
+    Ok(Verification { subject: "audit log".into(), verdict, unsigned_receipts: Some(0), value })
 }

@@ -83,6 +83,10 @@ impl Backend for SharedStore<'_> {
         stored::verify(&self.read()?, name, report)
     }
 
+    fn receipts(&self, name: &str, report: &mut dyn FnMut(Value)) -> Result<(), CliError> {
+        stored::receipts(&self.read()?, name, report)
+    }
+
     fn quarantined(&self, report: &mut dyn FnMut(&str, &str)) -> Result<(), CliError> {
         stored::quarantined(&self.read()?, report)
     }

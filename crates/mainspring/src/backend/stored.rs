@@ -1,11 +1,14 @@
 //! The operations that a data folder and a shared store have in common: reading, verifying, quarantine and erasure.
 
+use std::collections::BTreeSet;
+
 use mainspring_engine::{
     EngineError,
     audit::of_user,
     envelope, erasure,
     execution_tree::ExecutionTree,
     quarantine::{self, Act, Place as StorePlace, Released},
+    receipts::ReceiptCounts,
 };
 use mainspring_kernel::{
     history::History,
@@ -196,6 +199,7 @@ fn verify_one(read: &ReadStore, row: &ExecutionRow) -> Verification {
         Ok(None) => Err("its journal is missing".to_string()),
         Err(error) => Err(error.to_string()),
     };
+    let found = found.and_then(|verified| Ok((verified, receipts_of(read, row.key)?)));
     let ended = read.loader.forced_end(row.key).ok().flatten();
     let value = verification_value(row, &found, ended.as_ref());
     let ended = ended.map(|note| {
@@ -203,33 +207,83 @@ fn verify_one(read: &ReadStore, row: &ExecutionRow) -> Verification {
         format!("; ended in quarantine at {at} by {by}, sealed: {reason}")
     });
     let ended = ended.unwrap_or_default();
+    let unsigned_receipts = Some(found.as_ref().map_or(0, |(_, receipts)| receipts.unsigned));
     let verdict = match found {
-        Ok(verified) => {
+        Ok((verified, receipts)) => {
             let erased: Vec<_> =
                 verified.erased.iter().map(|(frame, place)| format!("frame {frame}, value {place}")).collect();
             let erased = if erased.is_empty() { String::new() } else { format!("; erased: {}", erased.join("; ")) };
             Verdict::Sound(format!(
-                "{} frames in the chain, {} decided again with the same result, head sealed{erased}{ended}",
-                verified.frames, verified.decided_again
+                "{} frames in the chain, {} decided again with the same result, head sealed{}{erased}{ended}",
+                verified.frames,
+                verified.decided_again,
+                receipts_text(&receipts)
             ))
         }
         Err(why) => Verdict::Broken(format!("{why}{ended}")),
     };
-    Verification { subject: row.id.clone(), verdict, value }
+    Verification { subject: row.id.clone(), verdict, unsigned_receipts, value }
 }
 
-fn verification_value(row: &ExecutionRow, found: &Result<Verified, String>, ended: Option<&Note>) -> Value {
+/// Checks the receipts of an execution, and passes each as JSON.
+pub(super) fn receipts(read: &ReadStore, name: &str, report: &mut dyn FnMut(Value)) -> Result<(), CliError> {
+    let row = find(&*read.store, name)?;
+    let found = read.loader.receipts(row.key, |checked| report(checked.to_value())).map_err(EngineError::from)?;
+    found.map(drop).ok_or_else(|| EngineError::NoSuchExecution.into())
+}
+
+/// Checks the signatures of an execution's receipts.
+fn receipts_of(read: &ReadStore, execution: ExecutionKey) -> Result<ReceiptCounts, String> {
+    let found = read.loader.receipts(execution, drop).map_err(|error| error.to_string())?;
+    let counts = found.ok_or("its journal is missing")?;
+    match counts.broken {
+        Some(why) => Err(why),
+        None => Ok(counts),
+    }
+}
+
+fn receipts_text(counts: &ReceiptCounts) -> String {
+    let mut text = String::new();
+    if counts.proven > 0 {
+        let executors: BTreeSet<String> = counts.executors.values().map(|known| shown(&known.name)).collect();
+        let executors: Vec<String> = executors.into_iter().collect();
+        text.push_str(&format!("; {} receipts signed by {}", counts.proven, executors.join(", ")));
+    }
+    if counts.unsigned > 0 {
+        text.push_str(&format!(
+            "; {} receipts unsigned: they were recorded before receipts were signed",
+            counts.unsigned
+        ));
+    }
+    text
+}
+
+fn receipts_value(counts: &ReceiptCounts) -> Value {
+    let executors: Vec<Value> = counts.executors.values().map(|known| known.to_value()).collect();
+    Value::map([
+        ("executors", executors.into()),
+        ("signed", counts.proven.into()),
+        ("unsigned", counts.unsigned.into()),
+    ])
+}
+
+fn verification_value(
+    row: &ExecutionRow,
+    found: &Result<(Verified, ReceiptCounts), String>,
+    ended: Option<&Note>,
+) -> Value {
     let mut map = Map::from([
         ("executionId".to_string(), Value::from(row.id.as_str())),
         ("ok".to_string(), found.is_ok().into()),
     ]);
     match found {
-        Ok(verified) => {
+        Ok((verified, receipts)) => {
             let place = |(frame, place): &(u64, usize)| {
                 Value::map([("frame", (*frame).into()), ("value", (*place as u64).into())])
             };
             map.insert("frames".into(), verified.frames.into());
             map.insert("decidedAgain".into(), verified.decided_again.into());
+            map.insert("receipts".into(), receipts_value(receipts));
             map.insert("erased".into(), verified.erased.iter().map(place).collect::<Vec<_>>().into());
         }
         Err(why) => drop(map.insert("error".into(), why.as_str().into())),

@@ -186,6 +186,8 @@ fn value_of(checked: &Result<Checked, String>, trust: Trust) -> Value {
                     ("frames", one.frames.into()),
                     ("decidedAgain", one.decided_again.into()),
                     ("erased", one.erased.into()),
+                    ("signedReceipts", one.signed_receipts.into()),
+                    ("unsignedReceipts", one.unsigned_receipts.into()),
                 ])
             };
             Value::map([
@@ -206,8 +208,9 @@ fn print_checked(checked: &Result<Checked, String>, trust: Trust) {
     };
     for one in &checked.executions {
         let erased = if one.erased > 0 { format!(", {} values erased", one.erased) } else { String::new() };
+        let receipts = receipts_text(one.signed_receipts, one.unsigned_receipts);
         print_out!(
-            "{} {}  {}, {} frames, {} decided again with the same result{erased}",
+            "{} {}  {}, {} frames, {} decided again with the same result{erased}{receipts}",
             bold(&shown(&one.id)),
             status("ok"),
             one.status,
@@ -223,6 +226,14 @@ fn print_checked(checked: &Result<Checked, String>, trust: Trust) {
         print_out!(
             "  the key is that of the archive, so the whole archive could be forged; give the installation's with --public-key"
         );
+    }
+}
+
+fn receipts_text(signed: u64, unsigned: u64) -> String {
+    let signed = if signed > 0 { format!(", {signed} receipts signed by certified executors") } else { String::new() };
+    match unsigned {
+        0 => signed,
+        _ => format!("{signed}, {unsigned} receipts from before receipts were signed"),
     }
 }
 

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_engine::journal_loader::Loader;
 use mainspring_evidence::{
-    Execution,
+    EXECUTOR_KEYS, Execution,
     archive::Files,
     documents::lines,
     files_of,
     pin::{Head, HeadOf},
+    receipts::{KnownKeys, Proof},
     signing::SigningKey,
+    write_keys,
 };
 use mainspring_kernel::{
     frame::Frame, json, key::ExecutionKey, note::Subject, record::Record, time::rfc3339, value::Value,
@@ -71,10 +73,16 @@ pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<
             false => Ok(()),
         }
     };
+    let mut all_keys = BTreeMap::new();
     for row in rows {
-        let execution = execution(installation, row).map_err(|why| format!("execution {}: {why}", row.id))?;
-        let new = files_of(&execution, installation.signing).map_err(|why| format!("execution {}: {why}", row.id))?;
+        let (execution, keys) = execution(installation, row).map_err(|why| format!("execution {}: {why}", row.id))?;
+        let new =
+            files_of(&execution, &keys, installation.signing).map_err(|why| format!("execution {}: {why}", row.id))?;
         add(new, &mut files)?;
+        all_keys.extend(keys.certificates().map(|certificate| (certificate.key.hash(), certificate.clone())));
+    }
+    if !all_keys.is_empty() {
+        add(Files::from([(EXECUTOR_KEYS.to_string(), write_keys(all_keys.values()))]), &mut files)?;
     }
     let organizations: BTreeSet<&String> = rows.iter().filter_map(|row| row.organization.as_ref()).collect();
     for organization in organizations {
@@ -84,7 +92,7 @@ pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<
     Ok(files)
 }
 
-fn execution(installation: Installation<'_>, row: &ExecutionRow) -> Result<Execution, String> {
+fn execution(installation: Installation<'_>, row: &ExecutionRow) -> Result<(Execution, KnownKeys), String> {
     let Installation { store, loader, .. } = installation;
     // The loader checks the seal, the chain, and the notes of erased values.
     let read = loader.journal(row.key).map_err(|error| error.to_string())?.ok_or("its journal is missing")?;
@@ -109,7 +117,34 @@ fn execution(installation: Installation<'_>, row: &ExecutionRow) -> Result<Execu
     if !notes.is_empty() {
         others.insert("notes.ndjson", notes);
     }
-    Ok(Execution { key: row.key, organization: row.organization.clone(), plan: plan.to_vec(), frames, others })
+    let (proofs, keys) = proofs(installation, row.key, last)?;
+    let organization = row.organization.clone();
+    Ok((Execution { key: row.key, organization, plan: plan.to_vec(), frames, proofs, others }, keys))
+}
+
+/// Returns the proofs of receipts up to a frame, and the executor keys that they name.
+fn proofs(
+    installation: Installation<'_>,
+    execution: ExecutionKey,
+    last: u64,
+) -> Result<(BTreeMap<u64, Vec<u8>>, KnownKeys), String> {
+    let Installation { store, signing, .. } = installation;
+    let failed = |error: mainspring_store::StoreError| error.to_string();
+    let (mut proofs, mut certificates) = (BTreeMap::new(), BTreeMap::new());
+    let mut from = 0;
+    loop {
+        let page = store.receipt_proofs(execution, from, PAGE).map_err(failed)?;
+        let Some((newest, _)) = page.last() else { break };
+        from = newest + 1;
+        proofs.extend(page.into_iter().filter(|(sequence, _)| *sequence <= last));
+    }
+    for id in proofs.values().filter_map(|proof| Proof::decode(proof).ok()).map(|proof| proof.key) {
+        if !certificates.contains_key(&id) {
+            certificates.insert(id, store.executor_key(id).map_err(failed)?);
+        }
+    }
+    let certificates = certificates.values().flatten().map(|stored| &*stored.certificate);
+    Ok((proofs, KnownKeys::of(certificates, signing.public())))
 }
 
 /// Returns the definition from the history of the workflow, and the proposal that created it.

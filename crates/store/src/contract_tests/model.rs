@@ -96,6 +96,7 @@ fn op(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Op {
             Op::DueAfter(0, random.below(60) as u64, after, random.below(4))
         }
         18 if random.one_in(2) => Op::InboxOf(vec![1, 0], random.below(4), random.below(40) + 1),
+        18 if random.one_in(2) => Op::ReceiptProofs(execution, random.below(4) as u64, random.below(4)),
         18 => Op::Frames(execution, random.below(4) as u64, random.below(4)),
         _ => {
             let statuses = random.some(2, |random| random.of(&["running", "completed", "pending"]));
@@ -162,6 +163,7 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         consumed: random.some(2, |random| random.of(&MESSAGES)),
         messages: random.some(2, |random| (random.below(usize::from(EXECUTIONS)) as u8, random.of(&MESSAGES))),
         late: random.some(1, |random| random.below(9) as u64),
+        signed_by: random.of(&[None, Some(1), Some(2), Some(9)]),
         gates_closed: random.some(1, gate),
         gates_opened: random.some(2, gate),
         audit: random.some(1, |random| (random.of(&["o", "p"]), "continued")),

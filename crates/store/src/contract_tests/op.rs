@@ -3,18 +3,22 @@
 //! Executions are numbers, and all content is derived from them: an answer that shows only a sequence or a length has
 //! checked the bytes behind it.
 
+use std::sync::OnceLock;
+
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
     note::{Note, Subject},
+    receipt::{Receipt, Via},
     stored_frame::{Head, StoredFrame, StoredValue},
 };
 
 use super::catalogue::{self, Asked, CatalogueOp};
 use crate::{
     AuditedNotes, AwaitingParent, Batch, ClusterView, Due, EnqueueRequest, ExecutionRow, Expected, Fence, Filter,
-    GateRow, InboxEntry, InboxMessage, LateReceipt, Node, Origin, Part, PartOutcome, QuarantineRelease, ReadLimit,
-    Refusal, ReleaseOutcome, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, partition_of,
+    GateRow, InboxEntry, InboxMessage, LateReceipt, NewReceipt, Node, Origin, Part, PartOutcome, QuarantineRelease,
+    ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RowChange, Signed, Store, StoreError, StoredExecutorKey,
+    StoredPlan, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -73,6 +77,10 @@ pub(crate) enum Op {
     Erase(u8, u64, usize),
     Notes(u8),
     LateReceipt(u8),
+    /// From a sequence on, limit.
+    ReceiptProofs(u8, u64, usize),
+    /// The number of the key to start after, limit.
+    ExecutorKeys(Option<u8>, usize),
     Row(u8),
     RowById(Text),
     RowByIdempotencyKey(Option<Text>, Text),
@@ -129,6 +137,8 @@ pub(crate) struct Turn {
     /// The number of partitions for the messages; 0 stands for 1.
     pub(crate) partitions: u32,
     pub(crate) late: Vec<u64>,
+    /// The number of the executor key that signs the late receipts, and one in each frame with an even sequence.
+    pub(crate) signed_by: Option<u8>,
     /// Organization of the audit log, and action.
     pub(crate) audit: Vec<(Text, Text)>,
     /// Steps and numbers of gates.
@@ -170,6 +180,34 @@ fn plan(number: u8) -> StoredPlan {
     StoredPlan { hash: Hash::of(&bytes), bytes: bytes.into() }
 }
 
+fn receipt(execution: u8, sequence: Option<u64>) -> Receipt {
+    Receipt {
+        execution: key(execution),
+        workflow_hash: Hash::default(),
+        plan_hash: plan(1).hash,
+        step: "step".into(),
+        attempt: 1,
+        intent: None,
+        effect: "bash".into(),
+        status: "done",
+        via: Via::Executor,
+        at: 5,
+        frame: sequence.map(|sequence| (sequence, hash(execution, sequence))),
+    }
+}
+
+fn frame_proof(execution: u8, sequence: u64) -> Vec<u8> {
+    format!("of {execution}/{sequence}\0").into_bytes()
+}
+
+fn late_proof(at: u64) -> Vec<u8> {
+    format!("of the late one of {at}").into_bytes()
+}
+
+fn executor_key(number: u8) -> StoredExecutorKey {
+    StoredExecutorKey { id: Hash([number; 32]), certificate: vec![number; 3].into() }
+}
+
 fn message(execution: u8, id: Text, partitions: u32) -> InboxMessage {
     let body = format!("to {execution}: {id}").into_bytes();
     let partition = partition_of(key(execution), partitions);
@@ -186,6 +224,8 @@ impl Turn {
             frame: hash(self.execution, sequence).0.to_vec(),
             values: self.values.iter().copied().map(value).collect(),
         });
+        let frames: Vec<StoredFrame> = frames.collect();
+        let (receipts, signed) = self.receipts(&frames);
         let completed_at = self.ends.then_some(99);
         let status = match (self.ends, self.is_pending) {
             (true, _) => "completed",
@@ -196,7 +236,9 @@ impl Turn {
             execution: key(self.execution),
             partition: self.partition,
             expected: self.after.map(expected),
-            frames: frames.collect(),
+            frames,
+            receipts,
+            signed,
             head: head(self.execution, (first + self.frames).saturating_sub(1)),
             wake_at: self.wake_at,
             row: self.after.is_none().then(|| self.row(status, completed_at)),
@@ -212,12 +254,28 @@ impl Turn {
             late_receipts: self
                 .late
                 .iter()
-                .map(|at| LateReceipt { at: *at, body: (at + 1).to_be_bytes().to_vec() })
+                .map(|at| LateReceipt { at: *at, body: (at + 1).to_be_bytes().to_vec(), proof: None })
                 .collect(),
             audit: catalogue::entries(&self.audit),
             gates_closed: self.gates_closed.iter().map(|(step, gate)| ((*step).into(), *gate)).collect(),
             gates_opened: self.gates_opened.iter().map(|(step, gate)| self.gate(step, *gate)).collect(),
         }
+    }
+
+    fn receipts(&self, frames: &[StoredFrame]) -> (Vec<NewReceipt>, OnceLock<Signed>) {
+        let signed = frames.iter().map(|frame| frame.sequence).filter(|sequence| sequence.is_multiple_of(2));
+        let of_frames = signed.map(|sequence| (receipt(self.execution, Some(sequence)), None));
+        let late = (0..self.late.len()).map(|index| (receipt(self.execution, None), Some(index)));
+        // A draft has both in the order of their arrival, and frames before late receipts here.
+        let receipts: Vec<_> = late.chain(of_frames).map(|(receipt, late)| NewReceipt { receipt, late }).collect();
+        let Some(key) = self.signed_by else { return (receipts, OnceLock::new()) };
+        let proof = |new: &NewReceipt| match new.receipt.frame {
+            Some((sequence, _)) => frame_proof(self.execution, sequence),
+            None => late_proof(self.late[new.late.expect("a receipt without a frame is late")]),
+        };
+        let proofs = receipts.iter().map(proof).collect();
+        let signed = Signed { proofs, key: Some(executor_key(key)) };
+        (receipts, OnceLock::from(signed))
     }
 
     fn gate(&self, step: Text, gate: u32) -> GateRow {
@@ -316,6 +374,8 @@ fn answer(store: &dyn Store, op: &Op) -> Result<String, StoreError> {
         Op::Erase(execution, sequence, index) => erase(store, *execution, *sequence, *index)?,
         Op::Notes(execution) => draw_notes(store, *execution)?,
         Op::LateReceipt(execution) => join(store.late_receipts(key(*execution))?.into_iter().map(draw_late)),
+        Op::ReceiptProofs(execution, from, limit) => draw_proofs(store, *execution, *from, *limit)?,
+        Op::ExecutorKeys(after, limit) => draw_executor_keys(store, *after, *limit)?,
         Op::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
         Op::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
         Op::RowByIdempotencyKey(workflow, key) => {
@@ -405,7 +465,30 @@ fn draw_late(late: LateReceipt) -> String {
         return format!("{} erased", late.at);
     }
     assert_eq!(late.body, (late.at + 1).to_be_bytes());
-    late.at.to_string()
+    match late.proof {
+        None => late.at.to_string(),
+        Some(proof) => {
+            assert_eq!(proof, late_proof(late.at));
+            format!("{} signed", late.at)
+        }
+    }
+}
+
+fn draw_proofs(store: &dyn Store, execution: u8, from: u64, limit: usize) -> Result<String, StoreError> {
+    Ok(join(store.receipt_proofs(key(execution), from, limit)?.into_iter().map(|(sequence, proof)| {
+        assert_eq!(proof, frame_proof(execution, sequence));
+        sequence.to_string()
+    })))
+}
+
+fn draw_executor_keys(store: &dyn Store, after: Option<u8>, limit: usize) -> Result<String, StoreError> {
+    let keys = store.executor_keys(after.map(|number| executor_key(number).id), limit)?;
+    keys.iter().for_each(|key| assert_eq!(store.executor_key(key.id), Ok(Some(key.clone()))));
+    Ok(join(keys.into_iter().map(|key| {
+        let number = key.id.0[0];
+        assert_eq!(key, executor_key(number));
+        number.to_string()
+    })))
 }
 
 fn set_wake_at(store: &dyn Store, execution: u8, sequence: u64, wake_at: Option<u64>) -> Result<String, StoreError> {
@@ -617,6 +700,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
             Op::Head(execution),
             Op::Frames(execution, 0, 99),
             Op::LateReceipt(execution),
+            Op::ReceiptProofs(execution, 0, 99),
             Op::Row(execution),
             Op::Remote(execution),
         ]);
@@ -626,6 +710,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
     }
     all.extend([Op::Partitions, Op::ClusterView, Op::Metadata("p"), Op::Metadata("q")]);
     all.extend([Op::Gates(None, None, 99), Op::Gates(Some("o"), None, 99)]);
+    all.push(Op::ExecutorKeys(None, 99));
     all.push(Op::PendingOrganizations);
     all.push(Op::Count("o", vec!["pending", "running"], 3));
     all.extend([Op::Plan(1), Op::Plan(2), Op::Rows(vec![], None, None, 99)]);

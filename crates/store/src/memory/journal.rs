@@ -2,6 +2,7 @@
 use super::MemoryStore;
 use crate::{
     AuditedNotes, Batch, CommitError, Due, Expected, HeadRow, Journal, LateReceipt, PartOutcome, ReadLimit, StoreError,
+    StoredExecutorKey,
 };
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, note::Subject, stored_frame::StoredFrame};
 use std::sync::Arc;
@@ -64,6 +65,27 @@ impl Journal for MemoryStore {
         Ok(self.state().late_receipts.get(&execution).cloned().unwrap_or_default())
     }
 
+    fn receipt_proofs(
+        &self,
+        execution: ExecutionKey,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        let state = self.state();
+        let proofs = state.receipt_proofs.range((execution, from)..=(execution, u64::MAX));
+        Ok(proofs.map(|((_, sequence), proof)| (*sequence, proof.clone())).take(limit).collect())
+    }
+
+    fn executor_key(&self, id: Hash) -> Result<Option<StoredExecutorKey>, StoreError> {
+        Ok(self.state().executor_keys.get(&id).cloned())
+    }
+
+    fn executor_keys(&self, after: Option<Hash>, limit: usize) -> Result<Vec<StoredExecutorKey>, StoreError> {
+        let state = self.state();
+        let keys = state.executor_keys.values().filter(|key| after.is_none_or(|after| key.id > after));
+        Ok(keys.take(limit).cloned().collect())
+    }
+
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
         let state = self.state();
         Ok(state.notes.values().filter(|note| note.execution == execution).cloned().collect())
@@ -85,6 +107,7 @@ impl Journal for MemoryStore {
         let late = state.late_receipts.get_mut(&execution).into_iter().flatten();
         for late in late.filter(|late| !late.body.is_empty()) {
             late.body.clear();
+            late.proof = None;
             count += 1;
         }
         if count > 0 {

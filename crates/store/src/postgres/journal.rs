@@ -20,7 +20,7 @@ use super::{
     writes::Writes,
 };
 use crate::{
-    Due, EnqueueRequest, Expected, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit,
+    Due, EnqueueRequest, Expected, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit, StoredExecutorKey,
     payloads::{Content, PackedValue, unpack},
     sql::integer,
 };
@@ -252,5 +252,42 @@ pub(super) async fn set_quarantine(session: &Session, execution: ExecutionKey, r
 
 pub(super) async fn late_receipts(session: &Session, execution: ExecutionKey) -> Result<Vec<LateReceipt>, Fault> {
     let found = session.query(sql!("journal.sql", "late_receipts"), &[&&execution.0[..]]).await?;
-    found.iter().map(|found| Ok(LateReceipt::of_row(columns::number(found, 0)?, columns::column(found, 1)?))).collect()
+    found
+        .iter()
+        .map(|found| {
+            Ok(LateReceipt::of_row(columns::number(found, 0)?, columns::column(found, 1)?, columns::column(found, 2)?))
+        })
+        .collect()
+}
+
+pub(super) async fn receipt_proofs(
+    session: &Session,
+    execution: ExecutionKey,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
+    let (from, limit) = (integer(from), integer(limit as u64));
+    let found = session.query(sql!("journal.sql", "receipt_proofs"), &[&&execution.0[..], &from, &limit]).await?;
+    found.iter().map(|found| Ok((columns::number(found, 0)?, columns::column(found, 1)?))).collect()
+}
+
+pub(super) async fn executor_key(session: &Session, id: Hash) -> Result<Option<StoredExecutorKey>, Fault> {
+    let found = session.query(sql!("journal.sql", "executor_key"), &[&&id.0[..]]).await?;
+    found.first().map(executor_key_of_row).transpose()
+}
+
+pub(super) async fn executor_keys(
+    session: &Session,
+    after: Option<Hash>,
+    limit: usize,
+) -> Result<Vec<StoredExecutorKey>, Fault> {
+    // Shorter than every id, so it comes before all.
+    let (after, limit) = (after.as_ref().map_or(&[][..], |after| &after.0), integer(limit as u64));
+    let found = session.query(sql!("journal.sql", "executor_keys"), &[&after, &limit]).await?;
+    found.iter().map(executor_key_of_row).collect()
+}
+
+fn executor_key_of_row(found: &tokio_postgres::Row) -> Result<StoredExecutorKey, Fault> {
+    let certificate = columns::column::<&[u8]>(found, 1)?.into();
+    Ok(StoredExecutorKey { id: columns::hash(found, 0)?, certificate })
 }

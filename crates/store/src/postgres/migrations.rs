@@ -16,7 +16,7 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// Each upgrades from format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 10] = [
+pub(super) const MIGRATIONS: [&str; 11] = [
     include_str!("sql/migrations/0001.sql"),
     include_str!("sql/migrations/0002.sql"),
     include_str!("sql/migrations/0003.sql"),
@@ -27,6 +27,7 @@ pub(super) const MIGRATIONS: [&str; 10] = [
     include_str!("sql/migrations/0008.sql"),
     include_str!("sql/migrations/0009.sql"),
     include_str!("sql/migrations/0010.sql"),
+    include_str!("sql/migrations/0011.sql"),
 ];
 
 /// The first format whose inbox messages have seals.
@@ -37,7 +38,7 @@ const PROGRAM: &str = "mainspring";
 const FORMAT_TABLE: &str = "mainspring_format";
 
 /// Tables of these names without that row belong to another program.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     FORMAT_TABLE,
     "frames",
     "heads",
@@ -57,6 +58,7 @@ const TABLES: [&str; 19] = [
     "audit_heads",
     "pending_approvals",
     "notes",
+    "executor_keys",
 ];
 
 /// Returns the format of the tables; 0 if there are none.

@@ -40,6 +40,7 @@ impl<'a> Writes<'a> {
         writes.plans(parts.iter().flat_map(|part| &part.plans));
         writes.messages(parts);
         writes.gates(&[new, older].concat());
+        writes.executor_keys(parts);
         writes
     }
 
@@ -135,9 +136,12 @@ impl<'a> Writes<'a> {
 
     fn frames(&mut self, parts: &[&'a Part]) {
         let mut blobs: BTreeMap<Hash, (i64, &'a [u8])> = BTreeMap::new();
-        let frames: Vec<_> =
-            parts.iter().flat_map(|part| part.frames.iter().map(|frame| (&part.execution.0, frame))).collect();
-        let packed = column(&frames, |(_, frame)| {
+        let of_part = |part: &&'a Part| {
+            let key = &part.execution.0;
+            part.frames_with_proofs().map(move |(frame, proof)| (key, frame, proof)).collect::<Vec<_>>()
+        };
+        let frames: Vec<_> = parts.iter().flat_map(of_part).collect();
+        let packed = column(&frames, |(_, frame, _)| {
             let Ok(packed) = payloads::pack(&frame.values, |hash, body| {
                 blobs.entry(hash).or_insert((0, body)).0 += 1;
                 Ok::<_, std::convert::Infallible>(())
@@ -145,10 +149,11 @@ impl<'a> Writes<'a> {
             packed
         });
         let columns = vec![
-            column(&frames, |(key, _)| &key[..]),
-            column(&frames, |(_, frame)| integer(frame.sequence)),
-            column(&frames, |(_, frame)| &frame.frame[..]),
+            column(&frames, |(key, ..)| &key[..]),
+            column(&frames, |(_, frame, _)| integer(frame.sequence)),
+            column(&frames, |(_, frame, _)| &frame.frame[..]),
             packed,
+            column(&frames, |(.., proof)| proof),
         ];
         self.push(&frames, sql!("journal.sql", "frames_insert"), columns);
         let blobs: Vec<_> = blobs.into_iter().collect();
@@ -158,6 +163,14 @@ impl<'a> Writes<'a> {
             column(&blobs, |(_, (_, body))| body),
         ];
         self.push(&blobs, sql!("journal.sql", "blobs_put"), columns);
+    }
+
+    fn executor_keys(&mut self, parts: &[&'a Part]) {
+        let keys: BTreeMap<Hash, &[u8]> =
+            parts.iter().filter_map(|part| part.executor_key()).map(|key| (key.id, &key.certificate[..])).collect();
+        let keys: Vec<_> = keys.into_iter().collect();
+        let columns = vec![column(&keys, |(id, _)| id.0.to_vec()), column(&keys, |(_, certificate)| certificate)];
+        self.push(&keys, sql!("journal.sql", "executor_keys_put"), columns);
     }
 
     fn plans(&mut self, plans: impl Iterator<Item = &'a StoredPlan>) {
@@ -182,12 +195,16 @@ impl<'a> Writes<'a> {
             column(&messages, |message| integer(message.enqueued_at)),
         ];
         self.push(&messages, sql!("inbox.sql", "messages_insert"), columns);
-        let late: Vec<(&[u8], &LateReceipt)> =
-            parts.iter().flat_map(|part| part.late_receipts.iter().map(|late| (&part.execution.0[..], late))).collect();
+        let of_part = |part: &&'a Part| {
+            let key = &part.execution.0[..];
+            part.late_with_proofs().map(move |(late, proof)| (key, late, proof)).collect::<Vec<_>>()
+        };
+        let late: Vec<(&[u8], &LateReceipt, Option<&[u8]>)> = parts.iter().flat_map(of_part).collect();
         let columns = vec![
-            column(&late, |(key, _)| key),
-            column(&late, |(_, late)| integer(late.at)),
-            column(&late, |(_, late)| &late.body[..]),
+            column(&late, |(key, ..)| key),
+            column(&late, |(_, late, _)| integer(late.at)),
+            column(&late, |(_, late, _)| &late.body[..]),
+            column(&late, |(.., proof)| proof),
         ];
         self.push(&late, sql!("journal.sql", "late_receipts_insert"), columns);
     }

@@ -94,12 +94,12 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
         return Ok(refusal);
     }
     put_plans(connection, &part.plans)?;
-    for frame in &part.frames {
+    for (frame, proof) in part.frames_with_proofs() {
         let packed = payloads::pack(&frame.values, |hash, body| {
             let sql = sql!("journal.sql", "blob_put");
             connection.prepare_cached(sql)?.execute(params![hash.0, body]).map(drop)
         })?;
-        let values = params![part.execution.0, integer(frame.sequence), frame.frame, packed];
+        let values = params![part.execution.0, integer(frame.sequence), frame.frame, packed, proof];
         statements.newest_frame = natural(statements.frame_insert.insert(values)?);
     }
     if let (Some(change), false) = (&part.change, part.frames.is_empty()) {
@@ -111,9 +111,13 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
     for id in &part.consumed {
         connection.prepare_cached(sql!("inbox.sql", "message_remove"))?.execute(params![part.execution.0, id])?;
     }
-    for late in &part.late_receipts {
+    for (late, proof) in part.late_with_proofs() {
         let sql = sql!("journal.sql", "late_receipt_insert");
-        connection.prepare_cached(sql)?.execute(params![part.execution.0, integer(late.at), late.body])?;
+        connection.prepare_cached(sql)?.execute(params![part.execution.0, integer(late.at), late.body, proof])?;
+    }
+    if let Some(key) = part.executor_key() {
+        let sql = sql!("journal.sql", "executor_key_put");
+        connection.prepare_cached(sql)?.execute(params![key.id.0, &key.certificate[..]])?;
     }
     Ok(None)
 }

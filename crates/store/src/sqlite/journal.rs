@@ -10,7 +10,7 @@ use mainspring_kernel::{
 use rusqlite::{Connection, Error, OptionalExtension, Row, params, types::Type};
 
 use crate::{
-    Due, Expected, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit,
+    Due, Expected, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit, StoredExecutorKey,
     payloads::{Content, PackedValue, unpack},
     sql::{integer, natural},
 };
@@ -160,6 +160,37 @@ pub(super) fn inbox(
 
 pub(super) fn late_receipts(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<LateReceipt>> {
     let mut statement = connection.prepare_cached(sql!("journal.sql", "late_receipts"))?;
-    let late = |row: &Row<'_>| Ok(LateReceipt::of_row(natural(row.get(0)?), row.get(1)?));
+    let late = |row: &Row<'_>| Ok(LateReceipt::of_row(natural(row.get(0)?), row.get(1)?, row.get(2)?));
     statement.query_map([execution.0], late)?.collect()
+}
+
+pub(super) fn receipt_proofs(
+    connection: &Connection,
+    execution: ExecutionKey,
+    from: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<(u64, Vec<u8>)>> {
+    let mut statement = connection.prepare_cached(sql!("journal.sql", "receipt_proofs"))?;
+    let proof = |row: &Row<'_>| Ok((natural(row.get(0)?), row.get(1)?));
+    statement.query_map(params![execution.0, integer(from), integer(limit as u64)], proof)?.collect()
+}
+
+pub(super) fn executor_key(connection: &Connection, id: Hash) -> rusqlite::Result<Option<StoredExecutorKey>> {
+    let sql = sql!("journal.sql", "executor_key");
+    connection.prepare_cached(sql)?.query_row([id.0], executor_key_of_row).optional()
+}
+
+pub(super) fn executor_keys(
+    connection: &Connection,
+    after: Option<Hash>,
+    limit: usize,
+) -> rusqlite::Result<Vec<StoredExecutorKey>> {
+    let mut statement = connection.prepare_cached(sql!("journal.sql", "executor_keys"))?;
+    // Shorter than every id, so it comes before all.
+    let after = after.as_ref().map_or(&[][..], |after| &after.0);
+    statement.query_map(params![after, integer(limit as u64)], executor_key_of_row)?.collect()
+}
+
+fn executor_key_of_row(row: &Row<'_>) -> rusqlite::Result<StoredExecutorKey> {
+    Ok(StoredExecutorKey { id: Hash(row.get(0)?), certificate: row.get_ref(1)?.as_blob()?.into() })
 }

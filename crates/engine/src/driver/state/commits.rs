@@ -1,4 +1,4 @@
-//! The commit thread, so that the node continues while the disk is busy.
+//! The commit thread, so that the node continues while the disk is busy. It also signs receipts.
 
 use std::{
     sync::Arc,
@@ -8,7 +8,10 @@ use std::{
 use mainspring_store::{Batch, CommitError, PartOutcome, Store};
 use tokio::sync::mpsc;
 
-use crate::driver::{metrics, telemetry::count_commit};
+use crate::{
+    driver::{metrics, telemetry::count_commit},
+    receipts::Signer,
+};
 
 /// A commit for the thread: its number, its batch, the pause before it, and the time of submission.
 pub(in crate::driver) type SubmittedCommit = (u64, Arc<Batch>, Duration, Instant);
@@ -24,13 +27,15 @@ pub(in crate::driver) struct Commits {
 
 impl Commits {
     /// Starts the thread. It ends with the driver.
-    pub(in crate::driver) fn start(store: Arc<dyn Store>, metrics: metrics::Commits) -> Self {
+    pub(in crate::driver) fn start(store: Arc<dyn Store>, mut signer: Signer, metrics: metrics::Commits) -> Self {
         let (submitted, receiver) = std::sync::mpsc::channel::<SubmittedCommit>();
         let (sender, answers) = mpsc::unbounded_channel();
         let work = move || {
             for (commit_id, batch, pause, handed_over) in receiver {
                 std::thread::sleep(pause);
+                signer.sign(&batch);
                 let answer = store.commit(&batch);
+                signer.committed(&batch, &answer);
                 count_commit(&metrics, &batch, handed_over);
                 // The shard then drops the last reference and frees the memory on the thread that allocated it.
                 drop(batch);

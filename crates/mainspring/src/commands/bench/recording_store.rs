@@ -20,7 +20,7 @@ impl ObservedStore {
 }
 
 impl Journal for ObservedStore {
-    mainspring_store::forward!(store: head, frames, due, set_wake_at, plan, late_receipts, notes, erase);
+    mainspring_store::forward!(store: head, frames, due, set_wake_at, plan, late_receipts, receipt_proofs, executor_key, executor_keys, notes, erase);
 
     fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         let answers = self.store.commit(batch)?;

@@ -49,6 +49,7 @@ pub(super) fn check(installation: &Installation, contents: &Contents) -> Vec<Che
 fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> {
     let loader = Loader::new(store.clone(), key);
     let (mut proven, mut frames, mut broken, mut before) = (0_u64, 0, Vec::new(), None);
+    let mut signed = 0;
     loop {
         let rows = store.executions(&Filter::default(), before, PAGE)?;
         let Some(last) = rows.last() else { break };
@@ -58,6 +59,14 @@ fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> 
                 Ok(Some((verified, differences))) => {
                     (proven, frames) = (proven + 1, frames + verified.frames);
                     broken.extend(differences.iter().map(|difference| format!("{}: {difference}", row.id)));
+                    match loader.receipts(row.key, drop) {
+                        Ok(found) => {
+                            let found = found.unwrap_or_default();
+                            signed += found.proven;
+                            broken.extend(found.broken.map(|why| format!("{}: {why}", row.id)));
+                        }
+                        Err(error) => broken.push(format!("{}: {error}", row.id)),
+                    }
                 }
                 Ok(None) => broken.push(format!("{}: its journal is missing", row.id)),
                 Err(error) => broken.push(format!("{}: {error}", row.id)),
@@ -65,7 +74,8 @@ fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> 
         }
     }
     let (all, verb) = (counted(proven, "journal", "journals"), if proven == 1 { "is" } else { "are" });
-    let message = format!("{all} with {} {verb} what was written", counted(frames, "frame", "frames"));
+    let receipts = counted(signed, "signed receipt", "signed receipts");
+    let message = format!("{all} with {} and {receipts} {verb} what was written", counted(frames, "frame", "frames"));
     Ok(verdict(
         "journals",
         message,

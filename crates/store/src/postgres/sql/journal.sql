@@ -49,8 +49,10 @@ SELECT sequence, frame, "values" FROM (
 WHERE bytes - own < $4 ORDER BY sequence
 
 -- name: frames_insert
-INSERT INTO frames (execution, sequence, frame, "values")
-SELECT * FROM unnest(CAST($1 AS BYTEA[]), CAST($2 AS BIGINT[]), CAST($3 AS BYTEA[]), CAST($4 AS BYTEA[]))
+INSERT INTO frames (execution, sequence, frame, "values", receipt_proof)
+SELECT * FROM unnest(
+    CAST($1 AS BYTEA[]), CAST($2 AS BIGINT[]), CAST($3 AS BYTEA[]), CAST($4 AS BYTEA[]), CAST($5 AS BYTEA[])
+)
 
 -- name: values_lock
 SELECT "values" FROM frames WHERE execution = $1 AND sequence = $2 FOR UPDATE
@@ -86,18 +88,34 @@ SELECT * FROM unnest(CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]))
 ON CONFLICT (hash) DO NOTHING
 
 -- name: late_receipts
-SELECT at, body FROM late_receipts WHERE execution = $1 ORDER BY number
+SELECT at, body, receipt_proof FROM late_receipts WHERE execution = $1 ORDER BY number
 
 -- name: late_receipts_insert
-INSERT INTO late_receipts (execution, at, body)
-SELECT execution, at, body
-FROM unnest(CAST($1 AS BYTEA[]), CAST($2 AS BIGINT[]), CAST($3 AS BYTEA[]))
-    WITH ORDINALITY AS new (execution, at, body, position)
+INSERT INTO late_receipts (execution, at, body, receipt_proof)
+SELECT execution, at, body, receipt_proof
+FROM unnest(CAST($1 AS BYTEA[]), CAST($2 AS BIGINT[]), CAST($3 AS BYTEA[]), CAST($4 AS BYTEA[]))
+    WITH ORDINALITY AS new (execution, at, body, receipt_proof, position)
 ORDER BY position
 
 -- name: late_receipts_erase
-UPDATE late_receipts SET body = decode(repeat('00', length(body)), 'hex') WHERE execution = $1 AND body <> decode(repeat('00', length(body)), 'hex')
+UPDATE late_receipts SET body = decode(repeat('00', length(body)), 'hex'), receipt_proof = NULL
+WHERE execution = $1 AND body <> decode(repeat('00', length(body)), 'hex')
 RETURNING 1
+
+-- name: receipt_proofs
+SELECT sequence, receipt_proof FROM frames
+WHERE execution = $1 AND sequence >= $2 AND receipt_proof IS NOT NULL ORDER BY sequence LIMIT $3
+
+-- name: executor_key
+SELECT id, certificate FROM executor_keys WHERE id = $1
+
+-- name: executor_keys
+SELECT id, certificate FROM executor_keys WHERE id > $1 ORDER BY id LIMIT $2
+
+-- name: executor_keys_put
+INSERT INTO executor_keys (id, certificate)
+SELECT * FROM unnest(CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]))
+ON CONFLICT (id) DO NOTHING
 
 -- name: notes
 SELECT subject, sequence, position, at, by, reason, seal FROM notes

@@ -6,6 +6,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored_frame:
 
 use crate::{
     AuditedNotes, Batch, CommitError, Due, Expected, HeadRow, Journal, LateReceipt, PartOutcome, ReadLimit, StoreError,
+    StoredExecutorKey,
     postgres::{PostgresStore, commit, connections::Who, erase, journal, notes},
 };
 
@@ -39,6 +40,23 @@ impl Journal for PostgresStore {
 
     fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
         self.with_session(async |session| journal::late_receipts(session, execution).await)
+    }
+
+    fn receipt_proofs(
+        &self,
+        execution: ExecutionKey,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        self.with_session(async |session| journal::receipt_proofs(session, execution, from, limit).await)
+    }
+
+    fn executor_key(&self, id: Hash) -> Result<Option<StoredExecutorKey>, StoreError> {
+        self.with_session(async |session| journal::executor_key(session, id).await)
+    }
+
+    fn executor_keys(&self, after: Option<Hash>, limit: usize) -> Result<Vec<StoredExecutorKey>, StoreError> {
+        self.with_session(async |session| journal::executor_keys(session, after, limit).await)
     }
 
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {

@@ -36,7 +36,7 @@ SELECT ifnull(max(number), 0) FROM frames
 SELECT sequence, frame, "values" FROM frames WHERE execution = ?1 AND sequence >= ?2 ORDER BY sequence LIMIT ?3
 
 -- name: frame_insert
-INSERT INTO frames (execution, sequence, frame, "values") VALUES (?1, ?2, ?3, ?4)
+INSERT INTO frames (execution, sequence, frame, "values", receipt_proof) VALUES (?1, ?2, ?3, ?4, ?5)
 
 -- name: values
 SELECT "values" FROM frames WHERE execution = ?1 AND sequence = ?2
@@ -64,13 +64,27 @@ SELECT bytes FROM plans WHERE hash = ?1
 INSERT INTO plans (hash, bytes) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING
 
 -- name: late_receipts
-SELECT at, body FROM late_receipts WHERE execution = ?1 ORDER BY number
+SELECT at, body, receipt_proof FROM late_receipts WHERE execution = ?1 ORDER BY number
 
 -- name: late_receipt_insert
-INSERT INTO late_receipts (execution, at, body) VALUES (?1, ?2, ?3)
+INSERT INTO late_receipts (execution, at, body, receipt_proof) VALUES (?1, ?2, ?3, ?4)
 
 -- name: late_receipts_erase
-UPDATE late_receipts SET body = zeroblob(length(body)) WHERE execution = ?1 AND body <> zeroblob(length(body))
+UPDATE late_receipts SET body = zeroblob(length(body)), receipt_proof = zeroblob(length(receipt_proof))
+WHERE execution = ?1 AND body <> zeroblob(length(body))
+
+-- name: receipt_proofs
+SELECT sequence, receipt_proof FROM frames
+WHERE execution = ?1 AND sequence >= ?2 AND receipt_proof IS NOT NULL ORDER BY sequence LIMIT ?3
+
+-- name: executor_key
+SELECT id, certificate FROM executor_keys WHERE id = ?1
+
+-- name: executor_keys
+SELECT id, certificate FROM executor_keys WHERE id > ?1 ORDER BY id LIMIT ?2
+
+-- name: executor_key_put
+INSERT INTO executor_keys (id, certificate) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING
 
 -- name: notes
 SELECT subject, sequence, position, at, by, reason, seal FROM notes

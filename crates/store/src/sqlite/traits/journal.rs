@@ -9,6 +9,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored_frame:
 
 use crate::{
     AuditedNotes, Batch, CommitError, Due, Expected, HeadRow, Journal, LateReceipt, PartOutcome, ReadLimit, StoreError,
+    StoredExecutorKey,
     sqlite::{SqliteStore, commit, connection, erase, error, journal, notes},
 };
 
@@ -62,6 +63,23 @@ impl Journal for SqliteStore {
 
     fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
         self.read(|connection| journal::late_receipts(connection, execution))
+    }
+
+    fn receipt_proofs(
+        &self,
+        execution: ExecutionKey,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        self.read(|connection| journal::receipt_proofs(connection, execution, from, limit))
+    }
+
+    fn executor_key(&self, id: Hash) -> Result<Option<StoredExecutorKey>, StoreError> {
+        self.read(|connection| journal::executor_key(connection, id))
+    }
+
+    fn executor_keys(&self, after: Option<Hash>, limit: usize) -> Result<Vec<StoredExecutorKey>, StoreError> {
+        self.read(|connection| journal::executor_keys(connection, after, limit))
     }
 
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {

@@ -1,0 +1,141 @@
+//! The receipts of an execution, each with the check of its signature.
+
+use axum::{Json, extract::State};
+use mainspring_engine::EngineError;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    auth::{caller::Caller, execution_access::visible_execution},
+    http::{
+        body::RawJson,
+        extract::{PathParams, QueryParams},
+        pagination::{Page, most, number},
+        problem::{Problem, Result},
+    },
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(receipts))
+}
+
+/// Receipts of an execution.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Receipts {
+    /// Execution, as in `/api/executions/{id}`.
+    execution_id: String,
+    /// Receipts in the order of the journal, then the late ones.
+    #[schema(value_type = Vec<ExecutionReceipt>)]
+    receipts: Vec<RawJson>,
+    /// `cursor` of the next page; null for the last page.
+    next_cursor: Option<String>,
+}
+
+/// The outcome of an attempt as the execution received it: the signed envelope, and the check of its signature.
+#[derive(ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "described here, and written by the kernel")]
+struct ExecutionReceipt {
+    /// `verified`; `unsigned` for a receipt from before receipts were signed; `broken`.
+    signature: String,
+    /// Reason why the signature is broken; null otherwise.
+    error: Option<String>,
+    /// Node that recorded and signed the receipt; null if the signature is not verified.
+    #[schema(required)]
+    executor: Option<Executor>,
+    /// Key of the execution.
+    execution_key: String,
+    /// Hash of the normalized definition: `sha256:…`.
+    workflow_hash: String,
+    /// Hash of the stored plan: `sha256:…`.
+    plan_hash: String,
+    /// Step instance, such as `fetch[3].parse`.
+    step: String,
+    /// Number of the attempt, from 1.
+    attempt: u32,
+    /// Idempotency key of the step in hexadecimal digits; null for a late receipt.
+    intent: Option<String>,
+    /// Kind of the call, such as `bash`.
+    effect: String,
+    /// `done`, `failed`, `stopped`, `interrupted` or `cancelled`.
+    status: String,
+    /// `executor` or `inbox`.
+    via: String,
+    /// Time of the turn, RFC 3339.
+    at: String,
+    /// Sequence of the frame; null for a late receipt.
+    sequence: Option<u64>,
+    /// Hash of the frame in hexadecimal digits; null for a late receipt.
+    frame_sha256: Option<String>,
+    /// Hash of the payload in hexadecimal digits.
+    payload_sha256: String,
+}
+
+/// A node that signs receipts.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described here, and written by the kernel")]
+struct Executor {
+    /// Id of its executor key: `sha256:…`.
+    key: String,
+    /// Host and process of the node.
+    name: String,
+    /// Release of the node.
+    version: String,
+}
+
+/// Position and size of a page of receipts.
+#[derive(Debug, Clone, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReceiptsQuery {
+    /// Maximum number of items, 1 to 200; default 50.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+    /// `nextCursor` of the previous page.
+    cursor: Option<String>,
+}
+
+/// List the receipts of an execution, and check their signatures.
+///
+/// Each page reads the whole journal.
+#[utoipa::path(get, path = "/api/executions/{id}/receipts", tag = "executions",
+    params(("id" = String, Path), ReceiptsQuery),
+    extensions(("x-permission" = json!("executions:read"))),
+    responses((status = 200, body = Receipts)))]
+async fn receipts(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<ReceiptsQuery>,
+) -> Result<Json<Receipts>> {
+    let (most, from) = (most(query.limit)?, number(query.cursor.as_deref())?.unwrap_or(0));
+    app.run(move |app| {
+        let row = visible_execution(app, &caller, &id)?;
+        let (mut page, mut number, mut failed) = (Page::new(most), 0_u64, None);
+        let each = |checked: mainspring_engine::receipts::CheckedReceipt| {
+            number += 1;
+            if number <= from || page.is_full() {
+                return;
+            }
+            match RawJson::of(&checked.to_value()) {
+                Ok(written) => {
+                    let bytes = written.byte_count();
+                    page.add(written, bytes);
+                }
+                Err(problem) => _ = failed.get_or_insert(problem),
+            }
+        };
+        let found = app.engine.loader().receipts(row.key, each).map_err(EngineError::from)?;
+        found.ok_or_else(|| Problem::not_found("execution"))?;
+        if let Some(problem) = failed {
+            return Err(problem);
+        }
+        let next = from.saturating_add(page.rows.len() as u64);
+        let next_cursor = (next < number).then(|| next.to_string());
+        Ok(Json(Receipts { execution_id: row.id, receipts: page.rows, next_cursor }))
+    })
+    .await
+}
