@@ -185,7 +185,9 @@ impl<'p> Flows<'p> {
         for other in self.beside(reader).filter(|other| self.plan.agent(*other).is_some()) {
             // What it has said and its tools have returned stays in the conversation, whatever `trust` says about its output.
             labels.untrusted.get_or_insert(Source::Step(other));
-            self.results.get(&other).into_iter().for_each(|results| drop(labels.join(results)));
+            if let Some(results) = self.results.get(&other) {
+                labels.join(results);
+            }
         }
         if let Some(results) = agent.and_then(|agent| self.results.get(&agent)) {
             let is_model = self.plan.agent_part(step) == Some(AgentPart::Model);

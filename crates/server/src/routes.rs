@@ -276,7 +276,8 @@ mod tests {
     #[test]
     fn the_text_has_all_operations_and_is_small() {
         let description = description();
-        let text = api_text::text(&description, "http://localhost:8080");
+        let texts = api_text::texts(&description, "http://localhost:8080");
+        let text = &texts[""];
         for (path, item) in api_text::fields(&serde_json::to_value(&description).expect("JSON")["paths"]) {
             for (method, _) in api_text::fields(item).filter(|(_, operation)| operation["responses"].is_object()) {
                 let line = format!("- {} {path}", method.to_uppercase());
