@@ -85,7 +85,7 @@ fn check_text(definition: &Value) {
 fn definitions() -> Vec<Value> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = ["examples", "conformance/sequence", "conformance/dataflow", "conformance/graph"];
-    let more = ["crates/sim/tests/cases", "crates/mainspring/tests/drawings"];
+    let more = ["crates/sim/tests/cases", "crates/authoring/tests/drawings"];
     let mut found = Vec::new();
     for folder in folders.into_iter().chain(more) {
         let entries = fs::read_dir(root.join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
