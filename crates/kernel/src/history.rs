@@ -24,7 +24,7 @@ use crate::{
 
 mod reason;
 
-use reason::{why, why_not};
+use reason::{why, why_not, why_not_retried};
 
 /// The attempts of an execution in the order of their start: all of them, or those of a window.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -263,11 +263,15 @@ impl History {
         self.dispositions.insert(instance.clone(), disposition);
         let row = self.end(instance, Status::Failed, now);
         row.failure = Some(fault.failure());
-        row.note = match disposition {
+        let consequence = match disposition {
             FailureDisposition::Failed => row.note.take(),
             FailureDisposition::Tolerated => Some("tolerated".into()),
             FailureDisposition::Handled => Some("taken up by a failure edge".into()),
         };
+        let not_retried =
+            row.failure.as_ref().and_then(|failure| why_not_retried(plan, instance, failure, row.attempt));
+        let words: Vec<String> = consequence.into_iter().chain(not_retried).collect();
+        row.note = (!words.is_empty()).then(|| words.join("; "));
     }
 
     fn begin(&mut self, plan: &Plan, instance: &Instance, attempt: u32, now: u64) {

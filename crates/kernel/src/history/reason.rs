@@ -8,8 +8,9 @@ use alloc::{
 
 use super::History;
 use crate::{
+    failure::{Class, Failure},
     instance::Instance,
-    plan::{Edge, EdgeKind, Graph, Order, Over, Plan, Pull, SourceEnd, Work},
+    plan::{Edge, EdgeKind, Graph, Matcher, OnInterrupted, Order, Over, Plan, Pull, Retry, SourceEnd, Work},
     record::FailureDisposition,
     state::Status,
 };
@@ -85,6 +86,50 @@ pub(super) fn why_not(history: &History, plan: &Plan, instance: &Instance) -> St
         _ => format!(": {}, and {others} more", words.join(", ")),
     }
 }
+
+/// Explains why a failed attempt of a step that does work was its last one; `None` for other steps. The plan and the
+/// failure decide, except for bounds of the execution, which a start may narrow.
+pub(super) fn why_not_retried(plan: &Plan, instance: &Instance, failure: &Failure, attempt: u32) -> Option<String> {
+    let step = plan.step(instance.step);
+    let is_work = matches!(step.work, Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. });
+    if !is_work || attempt == 0 {
+        return None;
+    }
+    let retry = &step.retry;
+    let is_interruption = failure.code == INTERRUPTED;
+    let listed = |matchers: &[Matcher]| matchers.iter().map(Matcher::word).collect::<Vec<_>>().join(", ");
+    let why = match &retry.retry_on {
+        _ if is_interruption && step.on_interrupted == OnInterrupted::Fail => "`onInterrupted` is fail".into(),
+        _ if attempt >= retry.max_attempts => {
+            format!(
+                "{attempt} of {} {} used",
+                retry.max_attempts,
+                if retry.max_attempts == 1 { "attempt" } else { "attempts" }
+            )
+        }
+        Some(retry_on) if !retry.wants(failure) && !refuses(retry, failure) => {
+            format!("class {} is not among retryOn ({})", failure.class.name(), listed(retry_on))
+        }
+        None if !failure.class.is_retryable() => {
+            let all = Class::ALL.iter().filter(|class| class.is_retryable()).map(|class| class.name());
+            let all = all.collect::<Vec<_>>().join(", ");
+            format!("class {} is not among retryOn, which is {all} by default", failure.class.name())
+        }
+        _ if refuses(retry, failure) => format!("neverOn has {}", listed(&retry.never_on)),
+        _ => "the next attempt would begin after the execution's deadline, or beyond its calls, or the execution ends"
+            .into(),
+    };
+    Some(format!("not retried: {why}"))
+}
+
+/// True if `neverOn` excludes a failure.
+fn refuses(retry: &Retry, failure: &Failure) -> bool {
+    let only = Retry { retry_on: Some(retry.never_on.clone()), never_on: Vec::new(), ..retry.clone() };
+    only.wants(failure)
+}
+
+/// The code of an attempt whose process died.
+const INTERRUPTED: &str = "interrupted";
 
 /// Maximum number of edges in one explanation.
 const EDGES_NAMED_MAX: usize = 4;
