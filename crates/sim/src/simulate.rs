@@ -92,7 +92,8 @@ impl Simulation {
                 report.failures = others
                     .map(|(execution, ended)| {
                         let expected = self.expected.description();
-                        format!("{execution} is {}; without faults it is {expected}", ended.description())
+                        let (ended, why) = (ended.description(), ended.interruptions());
+                        format!("{execution} is {ended}; without faults it is {expected}{why}")
                     })
                     .collect();
             }

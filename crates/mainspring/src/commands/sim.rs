@@ -18,7 +18,7 @@ use mainspring_sim::{
 use crate::{
     context::Context,
     error::{CliError, Exit},
-    output::terminal::{dim, print_out, status, waits},
+    output::terminal::{dim, print_err, print_out, status, waits},
     output::text::{one_line, shown},
 };
 
@@ -73,24 +73,36 @@ struct Simulated {
 /// Runs every seed of every case. First each case must end without faults.
 pub(crate) fn sim(sim: &Sim, context: &Context) -> Result<Exit, CliError> {
     let unreadable = |error: scenario::Unreadable| CliError::bad_input("bad_scenario", error.to_string());
-    let mut simulated = Vec::new();
+    let (mut simulated, mut refused) = (Vec::new(), Vec::new());
     for file in scenario::find(&sim.paths).map_err(unreadable)? {
         for case in scenario::read(&file).map_err(unreadable)? {
             if is_asked_for(sim, &case) {
-                simulated.push(prepared(&file, &case)?);
+                match prepared(&file, &case) {
+                    Ok(case) => simulated.push(case),
+                    Err(why) => refused.push(why),
+                }
             }
         }
     }
-    if simulated.is_empty() {
+    if simulated.is_empty() && refused.is_empty() {
         let message = "no cases were found that could be simulated; a scenario is a file named *.scenario.json or \
                        *.scenario.yaml, and cases with `accepted: false` run nowhere";
         return Err(CliError::bad_input("no_scenarios", message));
     }
     let failed = simulated.iter().filter(|simulated| !run(simulated, sim, context)).count();
-    if !context.global.json {
-        print_out!("\n{} passed, {failed} failed", simulated.len() - failed);
+    if !context.global.json && !simulated.is_empty() {
+        let others = if refused.is_empty() { String::new() } else { format!(", {} not simulated", refused.len()) };
+        print_out!("\n{} passed, {failed} failed{others}", simulated.len() - failed);
     }
-    Ok(if failed == 0 { Exit::Fine } else { Exit::NotSo })
+    // A case that cannot be simulated does not stop the others. It is the result if none of them failed.
+    match (failed, refused.is_empty()) {
+        (0, true) => Ok(Exit::Fine),
+        (0, false) => Err(CliError::bad_input("bad_scenario", refused.join("\n"))),
+        _ => {
+            refused.iter().for_each(|why| print_err!("{}", shown(why)));
+            Ok(Exit::NotSo)
+        }
+    }
 }
 
 fn is_asked_for(sim: &Sim, case: &Case) -> bool {
@@ -98,11 +110,10 @@ fn is_asked_for(sim: &Sim, case: &Case) -> bool {
     is_named && case.expect.accepted != Some(false)
 }
 
-fn prepared(file: &Path, case: &Case) -> Result<Simulated, CliError> {
-    let simulation = Simulation::of(case).map_err(|why| {
-        let message = format!("{}: {:?} cannot be simulated: {why}", file.display(), case.name);
-        CliError::bad_input("bad_scenario", message)
-    })?;
+/// Returns the simulation of a case, or the reason why there is none.
+fn prepared(file: &Path, case: &Case) -> Result<Simulated, String> {
+    let simulation = Simulation::of(case)
+        .map_err(|why| format!("{}: {:?} cannot be simulated: {why}", file.display(), case.name))?;
     Ok(Simulated { file: file.into(), name: case.name.clone(), simulation })
 }
 
