@@ -35,6 +35,15 @@ impl ReadStore {
         self.location.engine_description(&*self.store).is_some()
     }
 
+    /// Says that nobody works on an execution, and what continues it.
+    pub(crate) fn unattended(&self, name: &str) -> String {
+        let help = match self.location.home() {
+            Some(_) => format!("`mainspring resume {name}` continues"),
+            None => self.location.help(),
+        };
+        format!("no process runs it: {help}")
+    }
+
     /// True if an input is sent to the inbox, and not decided by this process. A shared store belongs to its nodes,
     /// even if none is running.
     pub(crate) fn is_run_elsewhere(&self) -> bool {

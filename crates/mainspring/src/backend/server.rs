@@ -81,6 +81,7 @@ impl Backend for Server<'_> {
             began: Some((row.started_at, by, execution.id().to_string())),
             parent: row.parent.clone(),
             quarantined: execution.quarantined.clone(),
+            unattended: None,
             attempts,
             summary: execution.summary(now_ms()),
         };

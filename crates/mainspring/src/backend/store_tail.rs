@@ -60,11 +60,7 @@ pub(super) fn tail(name: &str, is_past_only: bool, context: &Context) -> Result<
             alone = if read.has_engine() { 0 } else { alone + 1 };
             if alone > POLLS_ALONE {
                 shown.progress.finish();
-                let help = match read.location.home() {
-                    Some(_) => format!("`mainspring resume {}` continues", name),
-                    None => read.location.help(),
-                };
-                context.terminal.note(&format!("no process runs it: {help}"));
+                context.terminal.note(&read.unattended(name));
                 return Ok(Exit::Fine);
             }
             if !context.global.json {

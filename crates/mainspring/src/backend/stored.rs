@@ -39,7 +39,7 @@ use crate::{
         table::Row,
         text::shown,
     },
-    paths,
+    paths, runner,
 };
 
 /// Rows of a store that are read at a time.
@@ -108,6 +108,7 @@ pub(super) fn show(read: &ReadStore, name: &str, page: AttemptPage) -> Result<Ex
         began: state.start.as_ref().map(|start| (start.at, start.by.clone(), row.key.to_string())),
         parent: row.started_by(),
         quarantined: loaded.quarantined,
+        unattended: (!runner::is_settled(state.status()) && !read.has_engine()).then(|| read.unattended(name)),
         attempts,
         summary: Summary::of(&state, &tree),
     };

@@ -22,6 +22,8 @@ pub(crate) struct ExecutionView {
     pub(crate) parent: Option<String>,
     /// The reason, if it is quarantined.
     pub(crate) quarantined: Option<String>,
+    /// The next command, if it has not ended and nobody works on it.
+    pub(crate) unattended: Option<String>,
     pub(crate) attempts: Vec<AttemptHistory>,
     /// The status and the results.
     pub(crate) summary: Summary,
@@ -53,6 +55,9 @@ impl ExecutionView {
         }
         if let Some(parent) = &self.parent {
             print_out!("{}", dim(&shown(&format!("child of {parent}"))));
+        }
+        if let Some(words) = &self.unattended {
+            print_out!("  {}", paragraph(words));
         }
         if let Some(reason) = &self.quarantined {
             print_out!("  quarantined: {}", paragraph(reason));
