@@ -487,6 +487,7 @@ mod tests {
             place: None,
             message: format!("mistake {n} {}", "x".repeat(1_000)),
             help: "help".into(),
+            fix: mainspring_kernel::fix::Fix::default(),
         };
         let text = mistakes(&(0..=DIAGNOSTICS_MAX + 2).map(found).collect::<Vec<_>>());
         assert!(!text.contains("mistake 0 ") && text.contains("mistake 1 ") && text.ends_with("and 2 more"), "{text}");

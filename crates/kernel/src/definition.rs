@@ -13,6 +13,7 @@ use alloc::{format, vec::Vec};
 use crate::{
     diagnostic::{self, Diagnostic, Severity},
     document::{Document, Path, Place, Segment},
+    fix::Fix,
     hash::Hash,
     json,
     limits::{DEFINITION_BYTES_MAX, DEPTH_MAX, PLAN_DEPTH_MAX},
@@ -22,6 +23,7 @@ use crate::{
 };
 use edges::Edges;
 use fields::Fields;
+use help::Help;
 use outline::Outline;
 use report::{Report, has_inexact_numbers};
 use root::Root;
@@ -32,6 +34,7 @@ mod allowed;
 mod bounds;
 mod budget;
 mod cleanup;
+mod comparison_forms;
 mod comparisons;
 mod conditions;
 pub mod convert;
@@ -41,6 +44,7 @@ mod expression_hints;
 mod fields;
 mod flows;
 mod foreign_templates;
+mod help;
 mod http;
 mod inspector;
 pub mod keys;
@@ -61,6 +65,8 @@ mod step_types;
 mod step_work;
 mod steps;
 mod suggest;
+mod unreadable;
+mod untyped;
 mod warnings;
 
 pub use allowed::is_allowed;
@@ -112,7 +118,8 @@ pub fn read(text: &[u8], syntax: Syntax) -> Result<Document, Diagnostic> {
         let message = format!("the definition has {} bytes, more than {DEFINITION_BYTES_MAX}", text.len());
         let place = Some(Place { line: 1, column: 1 });
         let (severity, code, path) = (Severity::Error, diagnostic::TOO_LARGE, Path::root());
-        return Err(Diagnostic { severity, code, path, place, message, help: "split the workflow".into() });
+        let (help, fix) = ("split the workflow".into(), Fix::default());
+        return Err(Diagnostic { severity, code, path, place, message, help, fix });
     }
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     let is_json = match syntax {
@@ -120,7 +127,8 @@ pub fn read(text: &[u8], syntax: Syntax) -> Result<Document, Diagnostic> {
         Syntax::Yaml => false,
         Syntax::Guess => first == Some(&b'{'),
     };
-    Ok(if is_json { json::read(text)? } else { yaml::read(text)? })
+    let document = if is_json { json::read(text) } else { yaml::read(text) };
+    document.map_err(|error| unreadable::with_line(error, text, is_json).into())
 }
 
 /// Compiles a definition. If it has errors, returns all diagnostics, warnings included, in document order. Embedded
@@ -152,7 +160,15 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     }
     let Some(map) = document.value.as_map() else {
         let message = format!("a definition must be an object, not {}", document.value.kind());
-        report.error(diagnostic::WRONG_KIND, &Path::root(), message, "write {steps: […]}");
+        let path = Path::root();
+        let is_steps =
+            document.value.as_list().is_some_and(|items| items.iter().all(|item| item.get("type").is_some()));
+        let fix = if is_steps {
+            Fix::replace(&path, Value::map([("steps", document.value.clone())]))
+        } else {
+            Fix::default()
+        };
+        report.error(diagnostic::WRONG_KIND, &path, message, Help::new("write {steps: […]}", fix));
         return None;
     };
     let fields = Fields { map, path: Path::root() };

@@ -11,11 +11,12 @@ use core::fmt;
 
 use crate::{
     document::{Document, Path, Place, ReadError},
+    fix::Fix,
     value::Value,
 };
 
 /// One error or warning about a definition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
     /// Errors reject the definition, warnings do not.
     pub severity: Severity,
@@ -29,6 +30,8 @@ pub struct Diagnostic {
     pub message: String,
     /// Help text: the suggested change. Empty if the message is enough.
     pub help: String,
+    /// The suggested change for programs; empty if `help` names no single one.
+    pub fix: Fix,
 }
 
 /// Severity of a diagnostic.
@@ -225,10 +228,12 @@ impl Diagnostic {
     /// Creates a warning about a part of a document.
     pub fn warning(code: &'static str, path: Path, document: &Document, message: &str, help: &str) -> Self {
         let place = document.place(&path);
-        Self { severity: Severity::Warning, code, path, place, message: plain(message), help: plain(help) }
+        let (message, help, fix) = (plain(message), plain(help), Fix::default());
+        Self { severity: Severity::Warning, code, path, place, message, help, fix }
     }
 
-    /// Returns `{severity, code, path, line, column, message, help}`; line and column are null without a position.
+    /// Returns `{severity, code, path, line, column, message, help, fix}`. Line and column are null without a position;
+    /// `fix` is a JSON Patch for the definition, empty if there is none.
     pub fn to_value(&self) -> Value {
         Value::map([
             ("severity", self.severity.name().into()),
@@ -238,6 +243,7 @@ impl Diagnostic {
             ("column", self.place.map(|place| place.column).into()),
             ("message", self.message.as_str().into()),
             ("help", self.help.as_str().into()),
+            ("fix", self.fix.to_value()),
         ])
     }
 
@@ -284,6 +290,7 @@ impl From<ReadError> for Diagnostic {
             place: Some(error.place),
             message: plain(&error.message),
             help: plain(&error.help),
+            fix: Fix::default(),
         }
     }
 }
@@ -369,6 +376,7 @@ mod tests {
             place: Some(Place { line, column }),
             message: "unknown step type \"tol\"".into(),
             help: "write \"tool\"".into(),
+            fix: Fix::default(),
         }
     }
 
@@ -402,7 +410,7 @@ mod tests {
         assert_eq!(placeless.render("x"), "error[unknown_type]: unknown step type \"tol\"\n-->\n");
         assert_eq!(
             crate::json::compact(&at(3, 5).to_value()),
-            r#"{"code":"unknown_type","column":5,"help":"write \"tool\"","line":3,"message":"unknown step type \"tol\"","path":"steps[0].type","severity":"error"}"#
+            r#"{"code":"unknown_type","column":5,"fix":[],"help":"write \"tool\"","line":3,"message":"unknown step type \"tol\"","path":"steps[0].type","severity":"error"}"#
         );
         assert_eq!(quoted(&"a".repeat(61)), format!("\"{}…\"", "a".repeat(60)));
     }

@@ -78,6 +78,15 @@ impl Document {
         Some(Document { value, spot: spot.cloned() })
     }
 
+    /// Returns the value of a part.
+    pub(crate) fn part(&self, path: &Path) -> Option<&Value> {
+        path.0.iter().try_fold(&self.value, |value, segment| match (value, segment) {
+            (Value::Map(map), Segment::Key(key)) => map.get(&**key),
+            (Value::List(items), Segment::Index(index)) => items.get(*index),
+            _ => None,
+        })
+    }
+
     /// Returns the position of a part, or of the nearest part around it if it does not exist.
     pub fn place(&self, path: &Path) -> Option<Place> {
         self.nearest(path).map(|(_, spot)| spot.place)
@@ -153,6 +162,11 @@ impl Path {
     /// Appends an item.
     pub fn index(&self, index: usize) -> Self {
         self.with(Segment::Index(index))
+    }
+
+    /// Returns the path without its last segment.
+    pub(crate) fn parent(&self) -> Self {
+        Self(self.0[..self.0.len().saturating_sub(1)].to_vec())
     }
 
     pub(crate) fn join(&self, rest: &Path) -> Self {

@@ -24,6 +24,7 @@ pub mod effect_policy;
 pub mod error_codes;
 pub mod evaluation;
 pub mod failure;
+pub mod fix;
 pub mod flow;
 pub mod frame;
 pub mod hash;

@@ -10,6 +10,7 @@ use mainspring_kernel::{
     definition::{Compiled, compile_with, denied_calls},
     diagnostic::{self, Diagnostic, Severity},
     document::{Document, Path},
+    fix::Fix,
     plan::Plan,
 };
 
@@ -152,7 +153,7 @@ impl From<Vec<Diagnostic>> for Refusal {
 impl From<String> for Refusal {
     fn from(message: String) -> Self {
         let (severity, code, path, place) = (Severity::Error, diagnostic::WRONG_VALUE, Path::root(), None);
-        Self(vec![Diagnostic { severity, code, path, place, message, help: String::new() }])
+        Self(vec![Diagnostic { severity, code, path, place, message, help: String::new(), fix: Fix::default() }])
     }
 }
 

@@ -50,7 +50,11 @@ impl Reader<'_, '_> {
     /// Reads the loop of an agent. The steps inside have no text of their own and are built by [`agent_part`].
     pub(super) fn conversation(&mut self, fields: &Fields<'_>) -> Option<Work> {
         let block = self.entry().branches.first().map(|(_, block)| *block);
-        let goal = self.one_text(fields, ["goal", "content", "message"], "say what the agent is to do");
+        let goal = self.one_text(
+            fields,
+            ["goal", "content", "message"],
+            "say what the agent is to do, as in: write `goal: Summarize the changes`",
+        );
         let mut settings: Vec<(String, Template)> = Vec::new();
         let mut add = |key: &str, value: Option<Template>| settings.extend(value.map(|value| (key.to_string(), value)));
         add("goal", goal.clone());

@@ -1,11 +1,12 @@
 //! Reads `allow`: the codes of warnings that an author accepts, for the whole definition or for one step and the steps
 //! inside it.
 
-use alloc::{format, string::ToString};
+use alloc::format;
 
 use super::{
     allowed::Allowed,
     fields::Fields,
+    help::Help,
     outline::Outline,
     report::{Report, named},
     suggest::nearest::nearest,
@@ -13,6 +14,7 @@ use super::{
 use crate::{
     diagnostic::{self, WARNINGS, quoted},
     document::Path,
+    fix::Fix,
 };
 
 /// Reads `allow` at the root and at each step.
@@ -51,9 +53,9 @@ fn refuse(word: &str, path: &Path, report: &mut Report<'_>) {
         false => format!("`allow` takes codes of warnings, not {}", quoted(word)),
     };
     let help = match nearest(word, WARNINGS).filter(|_| !is_error) {
-        Some(code) => format!("write {}", quoted(code)),
-        None if is_error => "take it out, and correct the mistake".to_string(),
-        None => format!("the codes of warnings are: {}", WARNINGS.join(", ")),
+        Some(code) => Help::value(path, code),
+        None if is_error => Help::new("take it out, and correct the mistake", Fix::remove(path)),
+        None => format!("the codes of warnings are: {}", WARNINGS.join(", ")).into(),
     };
     report.error(diagnostic::WRONG_VALUE, path, message, help);
 }

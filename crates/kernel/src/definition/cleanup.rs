@@ -4,6 +4,7 @@ use alloc::format;
 
 use super::{
     fields::Fields,
+    help::Help,
     outline::Outline,
     references::Reader,
     report::{Report, named},
@@ -12,6 +13,7 @@ use super::{
 use crate::{
     diagnostic,
     document::Path,
+    fix::Fix,
     limits::{FINALLY_TIMEOUT_DEFAULT_MS, FINALLY_TIMEOUT_MAX_MS},
     plan::Finally,
     reference::{OUTCOME, Part, Reference},
@@ -56,11 +58,12 @@ impl Reader<'_, '_> {
         }
         if kind.is_some_and(|kind| kind.name == "return") {
             let message = "a `return` in `finally`: the result is settled before these steps run";
-            self.report.error(diagnostic::MISPLACED_KEY, &fields.path, message, "take the step out");
+            self.report.error(diagnostic::MISPLACED_KEY, &fields.path.key("type"), message, "take the step out");
         }
         for (key, help) in OF_THE_RESULT.into_iter().filter(|(key, _)| fields.has(key)) {
             let message = format!("`{key}` of {} has no meaning in `finally`", named(&self.entry().id));
-            self.report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key(key), message, help);
+            let at = fields.path.key(key);
+            self.report.error_at_key(diagnostic::MISPLACED_KEY, &at, message, Help::new(help, Fix::remove(&at)));
         }
     }
 

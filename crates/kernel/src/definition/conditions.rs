@@ -1,19 +1,25 @@
 //! Reads conditions. A condition has exactly one form and no unknown keys.
 
-use alloc::{
-    boxed::Box,
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use super::{
-    expression_hints::as_condition, fields::Fields, keys, references::Reader, report::named, suggest::nearest::meant,
+    comparison_forms,
+    expression_hints::{WITHOUT_QUOTES, as_condition},
+    fields::Fields,
+    help::Help,
+    keys,
+    references::Reader,
+    report::named,
+    suggest::{
+        adapt::{flow, renamed},
+        nearest::meant,
+    },
 };
 use crate::{
     condition::{Condition, Operator, Test},
     diagnostic::{self, quoted},
     document::Path,
+    fix::Fix,
     reference,
     template::Template,
     value::Value,
@@ -28,6 +34,19 @@ fn is_for_any_end(text: &str) -> bool {
     ["always", "failure", "cancelled", "failed"].iter().any(|word| bare.eq_ignore_ascii_case(word))
 }
 
+/// True for a single word that is no constant.
+fn is_word(text: &str) -> bool {
+    reference::is_name(text) && !["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Returns the help that replaces a text by the condition that it means.
+fn condition_in_place(condition: &str, path: &Path) -> Help {
+    let text = format!("write {condition}");
+    let bare = condition.strip_suffix(WITHOUT_QUOTES).unwrap_or(condition);
+    let value = crate::yaml::read(bare.as_bytes()).map(|document| document.value);
+    Help::new(text, value.map(|value| Fix::replace(path, value)).unwrap_or_default())
+}
+
 impl Reader<'_, '_> {
     /// Reads a condition and reports its mistakes.
     pub(super) fn condition(&mut self, value: &Value, path: &Path) -> Option<Condition> {
@@ -38,13 +57,19 @@ impl Reader<'_, '_> {
                 let message = format!("a condition is data, not {}", other.kind());
                 let help = match other {
                     Value::Text(text) if is_for_any_end(text) => {
-                        Some("put the step into `finally: […]` at the root: it runs whatever the end is".to_string())
+                        Some("put the step into `finally: […]` at the root: it runs whatever the end is".into())
                     }
-                    Value::Text(text) => as_condition(text).map(|condition| format!("write {condition}")),
-                    Value::List(_) => Some("put the parts into {all: […]} or {any: […]}".to_string()),
+                    Value::Text(text) if is_word(text) && self.root_of(text).is_none() => {
+                        Some("conditions are data; an outcome of another step is asked by an edge, a person by an `approval`".into())
+                    }
+                    Value::Text(text) => as_condition(text).map(|condition| condition_in_place(&condition, path)),
+                    Value::List(parts) => {
+                        let all = Value::map([("all", parts.clone().into())]);
+                        Some(format!("write `{}` if all of them must hold, or {{any: […]}}", flow(&all)).into())
+                    }
                     _ => None,
                 };
-                self.report.error(diagnostic::BAD_CONDITION, path, message, help.unwrap_or_else(|| WRITE.to_string()));
+                self.report.error(diagnostic::BAD_CONDITION, path, message, help.unwrap_or_else(|| WRITE.into()));
                 None
             }
         }
@@ -90,24 +115,34 @@ impl Reader<'_, '_> {
 
     /// Reports an object without any form of a condition. One of its keys may be a misspelled form.
     fn formless(&mut self, fields: &Fields<'_>) {
+        if let Some(condition) = comparison_forms::as_condition(fields.map) {
+            let help = Help::new(format!("write {}", flow(&condition)), Fix::replace(&fields.path, condition));
+            let message = "a condition in another form";
+            return self.report.error(diagnostic::BAD_CONDITION, &fields.path, message, help);
+        }
         let forms = keys::CONDITION_FORMS;
         let misspelt = fields.map.keys().find_map(|key| Some((key, meant(key, forms)?)));
         if let Some((key, form)) = misspelt {
             let message = format!("unknown key {}", quoted(key));
             let path = fields.path.key(key);
-            return self.report.error_at_key(
-                diagnostic::UNKNOWN_KEY,
-                &path,
-                message,
-                format!("write {}", quoted(form)),
-            );
+            let value = fields.get(key).unwrap_or(&Value::Null);
+            let help = renamed(&path, key, &fields.path, form, value);
+            return self.report.error_at_key(diagnostic::UNKNOWN_KEY, &path, message, help);
         }
         let message = "a condition must ask something: this object has none of the keys that do";
         self.report.error(diagnostic::BAD_CONDITION, &fields.path, message, WRITE);
     }
 
     fn about(&mut self, fields: &Fields<'_>) -> Option<Condition> {
-        self.report.known_keys(fields, &keys::condition("ref"));
+        let known = keys::condition("ref");
+        let unknown = fields.map.keys().filter(|key| !known.contains(&key.as_str()));
+        match (unknown.count(), comparison_forms::as_condition(fields.map)) {
+            (2.., Some(condition)) => {
+                let help = Help::new(format!("write {}", flow(&condition)), Fix::replace(&fields.path, condition));
+                self.report.error(diagnostic::BAD_CONDITION, &fields.path, "a condition in another form", help);
+            }
+            _ => self.report.known_keys(fields, &known),
+        }
         let reference =
             self.report.filled_text(fields, "ref").and_then(|text| self.ref_of(text, &fields.path.key("ref")));
         let test = self.test(fields);
@@ -125,8 +160,8 @@ impl Reader<'_, '_> {
         let is_bare = reference::length(text).is_some_and(|(_, all)| all == text.len());
         let inner = text.find('@').map(|at| &text[at + 1..]).and_then(|rest| Some(&rest[..reference::length(rest)?.1]));
         let help = match inner.or(is_bare.then_some(text)) {
-            Some(reference) => format!("write {}", quoted(&format!("@{reference}"))),
-            None => "write \"@step.path\"".to_string(),
+            Some(reference) => Help::value(path, format!("@{reference}").as_str()),
+            None => "write \"@step.path\"".into(),
         };
         let message = format!("`ref` must be one whole reference, not {}", quoted(text));
         self.report.error(diagnostic::BAD_CONDITION, path, message, help);
@@ -147,7 +182,12 @@ impl Reader<'_, '_> {
                 "a condition has one operator or the two bounds of a range, and this one has {}",
                 names.join(" and ")
             );
-            self.report.error(diagnostic::BAD_CONDITION, &fields.path, message, "put them into {all: […]}");
+            let each = fields.map.iter().filter(|(key, _)| key.as_str() != "ref").map(|(key, operand)| {
+                Value::map([("ref", fields.get("ref").cloned().unwrap_or_default()), (key.as_str(), operand.clone())])
+            });
+            let all = Value::map([("all", Value::List(each.collect()))]);
+            let help = Help::new("put them into {all: […]}", Fix::replace(&fields.path, all));
+            self.report.error(diagnostic::BAD_CONDITION, &fields.path, message, help);
             return None;
         }
         if fields.has("exists") {
@@ -192,16 +232,20 @@ impl Reader<'_, '_> {
 
     /// Reports a variable that can never exist: variables are declared, but not this one, and no step writes it.
     fn check_asked_variable(&mut self, name: &str, path: &Path) {
+        if let Some(bare) = name.strip_prefix("@vars.").or_else(|| name.strip_prefix('@')) {
+            let message = format!("`variable` is a name, not the reference {}", quoted(name));
+            return self.report.error(diagnostic::BAD_CONDITION, path, message, Help::value(path, bare));
+        }
         let Some(declared) = self.outline.declared.variables else { return };
-        let bare = name.strip_prefix("@vars.").unwrap_or(name);
+        let bare = name;
         if declared.contains_key(name) || self.outline.outputs.contains_key(name) {
             return;
         }
         let outputs = self.outline.outputs.keys().copied();
         let known = declared.keys().map(String::as_str).chain(outputs);
         let help = match self.report.nearest_name(bare, known) {
-            Some(meant) => format!("write {}", quoted(meant)),
-            None => format!("declare it: variables: {{{bare}: {{type: string}}}}"),
+            Some(meant) => Help::value(path, meant),
+            None => format!("declare it: variables: {{{bare}: {{type: string}}}}").into(),
         };
         let message = format!("{} is none of the variables that are declared, and no output variable", named(name));
         self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, help);

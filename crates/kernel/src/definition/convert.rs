@@ -20,6 +20,7 @@ use super::{
 use crate::{
     diagnostic::{self, Diagnostic, Severity},
     document::{Document, Path},
+    fix::Fix,
     json,
     plan::{Output, Plan},
     value::{Map, Value},
@@ -93,7 +94,7 @@ fn check(plan: &Plan, ids: &[String], definition: &Value) -> Result<(), Vec<Diag
     let (severity, code, path) = (Severity::Error, diagnostic::NOT_IN_BUILD, Path::root());
     let message = format!("the definition was not converted rightly: {says}");
     let help = "this is a mistake of the conversion; report it with the definition".to_string();
-    Err([Diagnostic { severity, code, path, place: None, message, help }].into())
+    Err([Diagnostic { severity, code, path, place: None, message, help, fix: Fix::default() }].into())
 }
 
 struct Converter<'a> {
@@ -109,7 +110,8 @@ struct Converter<'a> {
 impl Converter<'_> {
     fn refuse(&mut self, code: &'static str, path: &Path, message: String, help: &str) {
         let (severity, place, path) = (Severity::Error, self.document.place(path), path.clone());
-        self.found.push(Diagnostic { severity, code, path, place, message, help: help.to_string() });
+        let (help, fix) = (help.to_string(), Fix::default());
+        self.found.push(Diagnostic { severity, code, path, place, message, help, fix });
     }
 
     fn root(&mut self, root: &Map) -> Map {

@@ -7,6 +7,7 @@ use crate::{
     diagnostic::{self, Diagnostic, Severity},
     document::Document,
     effect_policy::EffectPolicy,
+    fix::Fix,
 };
 
 /// Returns an error for each step whose call the policy denies for an organization.
@@ -27,6 +28,7 @@ pub fn denied_calls(
             path,
             message: format!("the policy denies the call of the step {id}, which is of the class {class}"),
             help: "remove the step, or change the rule of `policy` that denies it".into(),
+            fix: Fix::default(),
         }
     });
     found.collect()

@@ -7,17 +7,19 @@ use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use super::{
     fields::Fields,
+    help::Help,
     keys,
     notation::OrderWord,
     outline::Outline,
     reachability::Ways,
     references::Reader,
     report::{Report, named},
-    suggest::nearest::known_here,
+    suggest::{adapt::flow, nearest::known_here},
 };
 use crate::{
     diagnostic,
     document::Path,
+    fix::Fix,
     plan::{Block, Edge, EdgeKind, Graph, Plan, Step},
     reference::{Reference, Root, is_name},
     value::Value,
@@ -80,13 +82,13 @@ impl<'a> Edges<'a> {
     fn edge(&mut self, edge: &'a Value, path: &Path, outline: &Outline<'a>, report: &mut Report<'a>) {
         let Some(map) = edge.as_map() else {
             let message = format!("an edge must be an object, not {}", edge.kind());
-            return report.error(diagnostic::WRONG_KIND, path, message, "write {from: one, to: other}");
+            return report.error(diagnostic::WRONG_KIND, path, message, pair(edge, path));
         };
         let fields = Fields { map, path: path.clone() };
         report.known_keys(&fields, &keys::EDGE);
         let mut end = |key| {
             if !fields.has(key) {
-                report.missing(&fields, key, "an edge leads from one step to another");
+                report.missing(&fields, key, "an edge leads from one step to another, as {from: a, to: b}");
             }
             let id = report.filled_text(&fields, key)?;
             place_of(id, &fields.path.key(key), outline, report)
@@ -97,7 +99,9 @@ impl<'a> Edges<'a> {
         let kind = match fields.get("when") {
             Some(Value::Map(_)) => {
                 let message = "`when` of an edge is a word: on which outcome of its source it is taken";
-                report.error(diagnostic::WRONG_KIND, &fields.path.key("when"), message, "put it into `condition`");
+                let at = fields.path.key("when");
+                let fix = if fields.has("condition") { Fix::default() } else { Fix::rename(&at, "condition") };
+                report.error(diagnostic::WRONG_KIND, &at, message, Help::new("put it into `condition`", fix));
                 None
             }
             _ => report.word(&fields, "when", &kinds),
@@ -105,8 +109,30 @@ impl<'a> Edges<'a> {
         let kind = kind.unwrap_or(EdgeKind::OnSuccess);
         let condition = fields.get("condition").map(|condition| (condition, fields.path.key("condition")));
         if let (Some(from), Some(to)) = (from, to) {
+            if from == to {
+                let id = named(fields.get("to").and_then(Value::as_text).unwrap_or_default());
+                let message = format!("a cycle: each of these waits for the one before it: {id} → {id}");
+                let help = Help::new("take this edge out", Fix::remove(path));
+                return report.error(diagnostic::CYCLE, path, message, help);
+            }
             self.incoming[to as usize].push(Written { from, kind, condition });
         }
+    }
+}
+
+/// Returns the help for an edge in another form: `[a, b]` or `a -> b`.
+fn pair(edge: &Value, path: &Path) -> Help {
+    let of_text = edge.as_text().and_then(|text| ["->", "→", ">>"].iter().find_map(|arrow| text.split_once(arrow)));
+    let of_list = edge.as_list().and_then(|ends| match ends {
+        [from, to] => from.as_text().zip(to.as_text()),
+        _ => None,
+    });
+    match of_text.or(of_list) {
+        Some((from, to)) => {
+            let edge = Value::map([("from", from.trim().into()), ("to", to.trim().into())]);
+            Help::new(format!("write {}", flow(&edge)), Fix::replace(path, edge))
+        }
+        None => "write {from: one, to: other}".into(),
     }
 }
 
@@ -118,7 +144,7 @@ fn place_around(step: u32, outline: &Outline<'_>) -> Option<u32> {
 
 fn refuse_own_need(id: &str, path: &Path, report: &mut Report<'_>) {
     let message = format!("{} cannot need itself, or what it stands in", named(id));
-    report.error(diagnostic::REFERENCE_TO_ITSELF, path, message, "take it out");
+    report.error(diagnostic::REFERENCE_TO_ITSELF, path, message, Help::new("take it out", Fix::remove(path)));
 }
 
 fn refuse_edges(root: &Fields<'_>, report: &mut Report<'_>) {
@@ -157,7 +183,7 @@ fn place_of(id: &str, path: &Path, outline: &Outline<'_>, report: &mut Report<'_
     }
     let ids = outer.iter().map(|step| outline.entries[*step as usize].id.as_str()).filter(|id| is_name(id));
     let meant = report.nearest_name(id.strip_prefix('@').unwrap_or(id), ids.clone());
-    let help = meant.map_or_else(|| known_here(ids), |meant| format!("write {}", named(meant)));
+    let help = meant.map_or_else(|| known_here(ids).into(), |meant| Help::value(path, meant));
     report.error(diagnostic::UNKNOWN_REFERENCE, path, format!("there is no step {}", named(id)), help);
     None
 }
@@ -260,7 +286,11 @@ pub(super) fn check_needs<'a>(outline: &Outline<'a>, report: &mut Report<'a>) {
                 let needed = outline.blocks[0].steps[place as usize];
                 let needed = named(&outline.entries[needed as usize].id);
                 let message = format!("{needed} has not ended when {} begins", named(&entry.id));
-                let help = "move one of them, or write `order: dataflow`";
+                let target = outline.entries[outline.blocks[0].steps[place as usize] as usize].fields.path.clone();
+                let own =
+                    own.map(|own| outline.entries[outline.blocks[0].steps[own as usize] as usize].fields.path.clone());
+                let fix = own.map(|own| Fix::moved(&target, own)).unwrap_or_default();
+                let help = Help::new("move it before this step, or write `order: dataflow`", fix);
                 report.error(diagnostic::REFERENCE_TO_LATER, &path, message, help);
             }
         }

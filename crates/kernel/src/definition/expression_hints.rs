@@ -1,7 +1,7 @@
 //! Suggests a condition for a condition that was written as an expression, such as `a.count > 3`. The result is help
 //! text only; expressions are never evaluated.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{json, reference, value::Value};
 
@@ -17,6 +17,9 @@ const SIGNS: [(&str, &str); 8] = [
     ("<", "lt"),
 ];
 
+/// The end of a suggestion that is no text.
+pub(super) const WITHOUT_QUOTES: &str = ", without quotes";
+
 /// Delimiters of expressions in other languages.
 const FRAMES: [(&str, &str); 3] = [("${{", "}}"), ("{{", "}}"), ("${", "}")];
 
@@ -27,10 +30,16 @@ pub(super) fn as_condition(text: &str) -> Option<String> {
         text = text.strip_prefix(begin).and_then(|text| text.strip_suffix(end)).unwrap_or(text).trim();
     }
     if let Some(word) = ["true", "false"].into_iter().find(|word| text.eq_ignore_ascii_case(word)) {
-        return Some(format!("{word}, without quotes"));
+        return Some(format!("{word}{WITHOUT_QUOTES}"));
     }
     if let Some(negated) = text.strip_prefix('!').filter(|rest| !rest.starts_with('=')) {
         return Some(format!("{{not: {{ref: \"@{}\"}}}}", name(negated)?));
+    }
+    for (sign, form) in [("&&", "all"), (" and ", "all"), ("||", "any"), (" or ", "any")] {
+        if text.contains(sign) {
+            let parts = text.split(sign).map(as_condition).collect::<Option<Vec<_>>>()?;
+            return Some(format!("{{{form}: [{}]}}", parts.join(", ")));
+        }
     }
     let sign = text.char_indices().find_map(|(at, _)| {
         SIGNS.iter().find(|(sign, _)| text[at..].starts_with(sign)).map(|(sign, operator)| (at, *sign, *operator))
@@ -42,7 +51,10 @@ pub(super) fn as_condition(text: &str) -> Option<String> {
 
 /// Returns a reference without its `@`, which is optional here.
 fn name(text: &str) -> Option<&str> {
-    let text = text.trim();
+    let mut text = text.trim();
+    for (begin, end) in FRAMES {
+        text = text.strip_prefix(begin).and_then(|text| text.strip_suffix(end)).unwrap_or(text).trim();
+    }
     let text = text.strip_prefix('@').unwrap_or(text);
     reference::length(text).is_some_and(|(_, all)| all == text.len()).then_some(text)
 }
@@ -70,12 +82,13 @@ mod tests {
             ("a.ready", Some("{ref: \"@a.ready\"}")),
             ("!@a.ready", Some("{not: {ref: \"@a.ready\"}}")),
             ("${{ a.count >= 3 }}", Some("{ref: \"@a.count\", gte: 3}")),
-            ("{{a.b}} == 'x'", None),
+            ("{{a.b}} == 'x'", Some("{ref: \"@a.b\", eq: \"x\"}")),
             ("{{ a.b == 'x' }}", Some("{ref: \"@a.b\", eq: \"x\"}")),
             ("@a.b !== @c[0].d", Some("{ref: \"@a.b\", neq: \"@c[0].d\"}")),
             ("a == null", Some("{ref: \"@a\", eq: null}")),
             ("True", Some("true, without quotes")),
-            ("a > 1 && b < 2", None),
+            ("a > 1 && b < 2", Some("{all: [{ref: \"@a\", gt: 1}, {ref: \"@b\", lt: 2}]}")),
+            ("a > 1 && ?", None),
             ("x > ", None),
             ("= 1", None),
             ("é > 1", None),

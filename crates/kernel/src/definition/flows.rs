@@ -8,6 +8,7 @@ use crate::{
     diagnostic::{self, Diagnostic, Severity},
     document::Document,
     effect_policy::{EffectPolicy, Flow},
+    fix::Fix,
     label::{Label, Trust},
     plan::Verdict,
 };
@@ -58,7 +59,15 @@ pub fn flow_warnings(
         let help = format!(
             "let the call ask by `policy: {{effects: {{{class}: ask}}}}`, or write `trust: {word}` at a step that checks the value"
         );
-        Diagnostic { severity: Severity::Warning, code, place: document.place(&path), path, message, help }
+        Diagnostic {
+            severity: Severity::Warning,
+            code,
+            place: document.place(&path),
+            path,
+            message,
+            help,
+            fix: Fix::default(),
+        }
     };
     policy.flows(plan, organization).into_iter().map(warning).collect()
 }

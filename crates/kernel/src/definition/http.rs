@@ -4,6 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     fields::Fields,
+    help::Help,
     keys::METHODS,
     references::Reader,
     secrets::secrets_param,
@@ -73,15 +74,19 @@ impl Reader<'_, '_> {
 
     fn url(&mut self, fields: &Fields<'_>) -> Option<Template> {
         if !fields.has("url") {
-            self.report.missing(fields, "url", "say where the request goes");
+            self.report.missing(
+                fields,
+                "url",
+                "say where the request goes, as in: write `url: \"https://example.com\"`",
+            );
         }
         let text = self.report.filled_text(fields, "url")?;
         let refers_at_once = text.starts_with('@') && !text.starts_with("@@");
         if !refers_at_once && !text.starts_with("http://") && !text.starts_with("https://") {
             let message = format!("`url` must begin with http:// or https://, not {}", quoted(text));
             let help = match text.split_once("://") {
-                Some((scheme, _)) => format!("requests do not go by {}", quoted(scheme)),
-                None => format!("write {}", quoted(&format!("https://{text}"))),
+                Some((scheme, _)) => format!("requests do not go by {}", quoted(scheme)).into(),
+                None => Help::value(&fields.path.key("url"), format!("https://{text}").as_str()),
             };
             self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("url"), message, help);
         }

@@ -22,7 +22,11 @@ impl Reader<'_, '_> {
     /// Reads a `loop` step.
     pub(super) fn loop_step(&mut self, fields: &Fields<'_>) -> Option<Work> {
         if !fields.has("steps") {
-            self.report.missing(fields, "steps", "say what one round does");
+            self.report.missing(
+                fields,
+                "steps",
+                "say what one round does, as in: write `steps: [{type: bash, command: ls}]`",
+            );
         }
         let block = self.entry().branches.first().map(|(_, block)| *block);
         let forms = ["forEach", "while", "until"];
@@ -33,7 +37,7 @@ impl Reader<'_, '_> {
             self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(other), message, "keep one of them");
         }
         if form.is_empty() {
-            let help = "say how often it runs: forEach: {ref: \"@step.list\"}, while: … or until: …";
+            let help = "say how often it runs: write `forEach: {ref: \"@input.list\"}`, `while: …` or `until: …`";
             self.report.missing(fields, "forEach", help);
         }
         if form == "forEach" && fields.has("maxRounds") {

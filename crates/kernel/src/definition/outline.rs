@@ -12,18 +12,18 @@ use alloc::{
 use super::{
     agents::is_conversation,
     fields::Fields,
+    help::Help,
     keys,
     notation::{ACTIONS, Notation},
     report::{Report, named},
-    step_types::{BRANCHES_OF_UNKNOWN, KINDS, Kind},
-    suggest::{
-        nearest::{nearest, write_instead},
-        values,
-    },
+    step_types::{BRANCHES_OF_UNKNOWN, Kind},
+    suggest::{adapt::flow, nearest::write_instead, values},
+    untyped,
 };
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
+    fix::Fix,
     limits::{NAME_CHARS_MAX, PLAN_DEPTH_MAX, PLAN_STEPS_MAX},
     plan::{AgentPart, Block, Order},
     reference::{RESERVED_NAMES, is_name},
@@ -185,7 +185,14 @@ impl<'a> Outline<'a> {
         let path = around.path.index(at);
         let Some(map) = step.as_map() else {
             let message = format!("a step must be an object, not {}", step.kind());
-            report.error(diagnostic::WRONG_KIND, &path, message, "write {type: …} and the keys of that type");
+            let help = match step.as_text() {
+                Some(script) => {
+                    let step = Value::map([("type", "bash".into()), ("command", script.into())]);
+                    Help::from(format!("write `{}` if this is a script", flow(&step)))
+                }
+                None => "write {type: …} and the keys of that type".into(),
+            };
+            report.error(diagnostic::WRONG_KIND, &path, message, help);
             return;
         };
         let fields = Fields { map, path };
@@ -289,7 +296,12 @@ impl<'a> Outline<'a> {
                 let first = report.place_in_words(&self.entries[*first as usize].fields.path.key(key));
                 let id = named(&written.id);
                 let message = format!("duplicate {key} {id}: the first step of that {key} stands {first}");
-                let help = format!("give each step {} of its own", if key == "id" { "an id" } else { "a name" });
+                let other = (2..).map(|at| format!("{}_{at}", written.id)).find(|id| !self.names.contains_key(id));
+                let which = if key == "id" { "an id" } else { "a name" };
+                let help = match other.filter(|_| written.has_own_id) {
+                    Some(other) => format!("give each step {which} of its own: write `{other}`"),
+                    None => format!("give each step {which} of its own"),
+                };
                 report.error(diagnostic::DUPLICATE_ID, &written.fields.path.key(key), message, help);
             }
         }
@@ -317,7 +329,7 @@ impl<'a> Outline<'a> {
                     diagnostic::DUPLICATE_OUTPUT_VARIABLE,
                     &path,
                     message,
-                    "give each branch a variable of its own",
+                    format!("give each branch a variable of its own: write `{}_2`", name),
                 );
             }
         }
@@ -364,15 +376,20 @@ fn kind_of(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> 
         return kind_of_action(notation, fields, &action, report);
     }
     if !fields.has("type") {
-        missing_kind(notation, fields, report);
+        untyped::report(notation, fields, report);
         return None;
     }
     let name = report.filled_text(fields, "type")?;
     let kind = Kind::of(name);
     if kind.is_none() {
         let message = format!("unknown step type {}", quoted(name));
-        let help = values::of_each(name, fields).unwrap_or_else(|| write_instead(name, keys::step_types()));
-        report.error(diagnostic::UNKNOWN_TYPE, &fields.path.key("type"), message, help);
+        let path = fields.path.key("type");
+        let help = values::of_each(name, fields).unwrap_or_else(|| {
+            // The names of n8n have the package in front.
+            let word = name.rsplit('.').next().unwrap_or(name);
+            write_instead(&path, word, keys::step_types())
+        });
+        report.error(diagnostic::UNKNOWN_TYPE, &path, message, help);
     }
     kind
 }
@@ -386,8 +403,14 @@ fn kind_of_action(
     for key in action.map.keys().filter(|key| !keys::ACTION.contains(&key.as_str())) {
         if ["input", "when", "forEach", "bail", "config"].contains(&key.as_str()) {
             let message = format!("`{key}` stands inside `action`");
-            let help = "put it beside `action`";
-            report.error_at_key(diagnostic::MISPLACED_KEY, &action.path.key(key), message, help);
+            let from = action.path.key(key);
+            let fix = if fields.has(key) { Fix::default() } else { Fix::moved(&from, fields.path.key(key)) };
+            let help = Help::new("put it beside `action`", fix);
+            report.error_at_key(diagnostic::MISPLACED_KEY, &from, message, help);
+        } else if ["arguments", "parameters", "params", "with"].contains(&key.as_str()) && !fields.has("input") {
+            let from = action.path.key(key);
+            let help = Help::new("put it beside `action`, as `input`", Fix::moved(&from, fields.path.key("input")));
+            report.error_at_key(diagnostic::MISPLACED_KEY, &from, format!("`{key}` stands inside `action`"), help);
         } else {
             report.unknown_key(&action.path, key, keys::ACTION.into_iter());
         }
@@ -405,47 +428,17 @@ fn kind_of_action(
     notation.kind_name(fields).and_then(|(_, name)| Kind::of(name))
 }
 
-/// Reports a step without a type. If one of its keys is a misspelled `type`, or if its keys fit a single type, the help
-/// text says so.
-fn missing_kind(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) {
-    let key = if notation == Notation::Dataflow { "action" } else { "type" };
-    let keys = || fields.map.keys().map(String::as_str);
-    let misspelt = keys().find(|other| nearest(other, [key, "type"]).is_some() || *other == "kind");
-    if let Some(other) = misspelt {
-        let message = format!("unknown key {}, and `{key}` is missing", quoted(other));
-        let help = format!(
-            "write {}",
-            quoted(if other == "kind" { "type" } else { nearest(other, [key, "type"]).unwrap_or(key) })
-        );
-        report.error_at_key(diagnostic::UNKNOWN_KEY, &fields.path.key(other), message, help);
-        return;
-    }
-    if notation == Notation::Dataflow {
-        let help = "write {toolName: …}, {code: …} or {return: true}, or a `type` as in a sequence";
-        return report.missing(fields, key, help);
-    }
-    if fields.has("action") {
-        let message = "an `action` belongs to a dataflow, whose steps stand in `steps`";
-        report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key("action"), message, "write `type`");
-        return;
-    }
-    let kinds = || KINDS.iter().filter(|kind| kind.runs);
-    let mut likely = kinds().filter(|kind| keys().any(|key| kind.keys.contains(&key)));
-    let help = match (likely.next(), likely.next()) {
-        (Some(kind), None) => format!("write `type: {}`", kind.name),
-        _ => format!("say what the step does: {}", keys::step_types().collect::<Vec<_>>().join(", ")),
-    };
-    report.missing(fields, key, help);
-}
-
 /// Returns the written id, even an invalid one: references to it are then not reported as well.
 fn id_of<'a>(notation: Notation, depth: usize, fields: &Fields<'a>, report: &mut Report<'_>) -> Option<&'a str> {
     let key = notation.id_key();
     if !fields.has(key) && depth == 0 && notation != Notation::Sequence {
         let label = fields.get("name").and_then(Value::as_text).filter(|label| is_name(label));
         let help = match label {
-            Some(label) => format!("write `id: {label}`: the `name` of a node is for readers"),
-            None => format!("give each step {} of its own", if key == "id" { "an id" } else { "a name" }),
+            Some(label) => {
+                let text = format!("write `id: {label}`: the `name` of a node is for readers");
+                Help::new(text, Fix::add(fields.path.key("id"), label))
+            }
+            None => unnamed(fields, key).into(),
         };
         report.missing(fields, key, help);
     }
@@ -453,14 +446,28 @@ fn id_of<'a>(notation: Notation, depth: usize, fields: &Fields<'a>, report: &mut
     check_name(id, key, &fields.path, report);
     if RESERVED_NAMES.contains(&id) {
         let message = format!("`{id}` is no {key}: `@{id}` means something else");
-        report.error(diagnostic::BAD_NAME, &fields.path.key(key), message, format!("write another, as `{id}_step`"));
+        report.error(
+            diagnostic::BAD_NAME,
+            &fields.path.key(key),
+            message,
+            format!("write another, as in: write `{id}_step`"),
+        );
     }
     Some(id)
 }
 
+/// Suggests a name for a step without one, after its type.
+fn unnamed(fields: &Fields<'_>, key: &str) -> String {
+    let word = fields.get("type").and_then(Value::as_text).filter(|word| is_name(word)).unwrap_or("step");
+    format!("write `{key}: {word}_1`, or another name that no other step has")
+}
+
 /// Replaces the characters that a name may not contain.
 fn fitting(name: &str) -> String {
-    name.trim().chars().map(|sign| if sign.is_ascii_alphanumeric() || sign == '-' { sign } else { '_' }).collect()
+    let name = name.trim().trim_start_matches('@');
+    let first = if name.starts_with(|first: char| first.is_ascii_digit()) { "_" } else { "" };
+    let letters = name.chars().map(|sign| if sign.is_ascii_alphanumeric() || sign == '-' { sign } else { '_' });
+    first.chars().chain(letters).collect()
 }
 
 /// Reports a name that cannot be written after `@`.
@@ -469,7 +476,11 @@ pub(super) fn check_name(name: &str, key: &str, path: &Path, report: &mut Report
         let message = format!("{} is no name", quoted(name));
         let rule = format!("`{key}` is a letter or `_`, then letters, digits, `_` and `-`");
         let fitting = fitting(name);
-        let help = if is_name(&fitting) { format!("write {}: {rule}", quoted(&fitting)) } else { rule };
+        let at = path.key(key);
+        let help = match is_name(&fitting) {
+            true => Help::new(format!("write {}: {rule}", quoted(&fitting)), Fix::replace(&at, fitting.as_str())),
+            false => rule.into(),
+        };
         report.error(diagnostic::BAD_NAME, &path.key(key), message, help);
     }
     if name.chars().nth(NAME_CHARS_MAX).is_some() {

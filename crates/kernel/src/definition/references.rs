@@ -4,13 +4,16 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     edges::Edges,
+    help::Help,
     outline::{Entry, Outline, Role},
     reachability::VISITS_MAX,
     report::{Report, named},
+    suggest::nearest::nearest,
 };
 use crate::{
     diagnostic,
     document::Path,
+    fix::Fix,
     plan::Order,
     reference::{self, Part, Reference, Root},
     template::{BadReference, Piece, Template, Why},
@@ -96,11 +99,19 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     /// Reports a reference with an unknown name or property.
     pub(super) fn refuse(&mut self, bad: &BadReference, base: &Path) {
-        let (message, mut help) = bad.why.explain(&bad.reference);
-        if bad.why == Why::UnknownName {
-            help = self.meant_by(&bad.reference);
+        let (message, help) = bad.why.explain(&bad.reference);
+        let path = base.join(&bad.path);
+        let of_context = bad.reference.strip_prefix("ctx.").filter(|_| bad.why != Why::UnknownName);
+        if let Some(meant) = of_context.and_then(|name| nearest(name, ["executionId", "attempt", "now", "outcome"])) {
+            let fix = self.report.reworded(&path, &bad.reference, &format!("ctx.{meant}"));
+            let help = Help::new(format!("write `@ctx.{meant}`"), fix);
+            return self.report.error(diagnostic::UNKNOWN_REFERENCE, &path, message, help);
         }
-        self.report.error(diagnostic::UNKNOWN_REFERENCE, &base.join(&bad.path), message, help);
+        let help = match bad.why {
+            Why::UnknownName => self.meant_by(&bad.reference, &path),
+            _ => help.into(),
+        };
+        self.report.error(diagnostic::UNKNOWN_REFERENCE, &path, message, help);
     }
 
     /// Checks every reference of a template at its own path.
@@ -161,10 +172,10 @@ impl<'r, 'a> Reader<'r, 'a> {
             Reach::Later => {
                 let message = format!("{says}: {that} comes later and has not run before");
                 let help = match self.edges {
-                    Some(_) => "turn the edges between them around, or take the reference out",
-                    None => "move one of them, so that what is referred to comes first",
+                    Some(_) => "turn the edges between them around, or take the reference out".into(),
+                    None => Help::new("move it before this step, so that it comes first", self.earlier(target)),
                 };
-                (diagnostic::REFERENCE_TO_LATER, message, help)
+                return self.report.error(diagnostic::REFERENCE_TO_LATER, path, message, help);
             }
             Reach::AtTheSameTime => {
                 let message = format!("{says}: {that} runs at the same time, in another branch");
@@ -172,7 +183,16 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             Reach::InLoop => {
                 let message = format!("{says}: {that} runs again and again, and it is not said which round is meant");
-                (diagnostic::REFERENCE_INTO_LOOP, message, "refer to the loop: its output is that of its rounds")
+                let around =
+                    self.outline.way_up(target).filter_map(|(block, _)| self.outline.blocks[block as usize].owner);
+                let around = around.map(|owner| &self.outline.entries[owner as usize]).find(|entry| entry.is_loop());
+                let help = match around.filter(|entry| entry.has_own_id) {
+                    Some(around) => {
+                        format!("refer to the loop, whose output is that of its rounds: write `@{}`", around.id)
+                    }
+                    None => "refer to the loop: its output is that of its rounds".into(),
+                };
+                return self.report.error(diagnostic::REFERENCE_INTO_LOOP, path, message, help);
             }
             Reach::Unchecked => {
                 let message = format!("{says}: there are too many edges to check that {that} has ended before");
@@ -180,7 +200,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             Reach::Unordered => {
                 let message = format!("{says}: no edge ensures that {that} has ended before");
-                let help = self.edge_between(target);
+                let help = Help::new(self.edge_between(target), self.need_of(target));
                 return self.report.error(diagnostic::REFERENCE_INTO_PARALLEL, path, message, help);
             }
         };
@@ -266,6 +286,26 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
     }
 
+    /// Returns the fix that moves a later step of the same list before this one.
+    fn earlier(&self, target: u32) -> Fix {
+        let (this, that) = (&self.entry().fields.path, &self.outline.entries[target as usize].fields.path);
+        let is_same_list = this.parent() == that.parent() && !self.at_end_of_all;
+        if is_same_list { Fix::moved(that, this.clone()) } else { Fix::default() }
+    }
+
+    /// Returns the fix that adds the missing order: an item of `needs`. Empty if the step has some already.
+    fn need_of(&self, target: u32) -> Fix {
+        let outermost = |step: u32| {
+            let top = self.outline.way_up(step).last().map_or(step, |(_, top)| top);
+            &self.outline.entries[top as usize]
+        };
+        let (from, to) = (outermost(target), outermost(self.number));
+        match to.fields.has("needs") {
+            true => Fix::default(),
+            false => Fix::add(to.fields.path.key("needs"), Value::List([from.id.as_str().into()].into())),
+        }
+    }
+
     /// Suggests the edge that would order the outermost steps around both.
     fn edge_between(&self, target: u32) -> String {
         let outermost = |step: u32| {
@@ -290,7 +330,10 @@ impl<'r, 'a> Reader<'r, 'a> {
             named(writer)
         );
         let help = match reference::is_name(writer) {
-            true => format!("write `@{writer}{rest}` if that output is meant"),
+            true => {
+                let fix = self.report.reworded(path, &reference.text, &format!("{writer}{rest}"));
+                Help::new(format!("write `@{writer}{rest}` if that output is meant"), fix)
+            }
             false => "give that step an id and refer to it, if that output is meant".into(),
         };
         self.report.warning(diagnostic::REFERENCE_TO_OUTPUT_VARIABLE, path, message, help);

@@ -6,18 +6,26 @@ use core::ops::RangeInclusive;
 use super::{
     allowed::Allowed,
     fields::Fields,
+    help::Help,
     inspector::Inspector,
+    keys,
+    notation::Notation,
+    step_types::{KINDS, MODIFIERS},
     suggest::{
-        nearest::{meant, nearest, write_instead},
+        adapt::{fits, renamed},
+        foreign,
+        nearest::{known_here, meant, nearest},
+        synonyms::synonym,
         values,
     },
 };
 use crate::{
     diagnostic::{self, Diagnostic, Severity, plain, quoted},
-    document::{Document, Path},
+    document::{Document, Path, Segment},
+    fix::{Change, Fix},
     json,
     limits::{FINDINGS_BYTES_MAX, FINDINGS_MAX, WAIT_MAX_MS},
-    value::Value,
+    value::{Map, Value},
 };
 
 /// The diagnostics of one compilation.
@@ -88,7 +96,18 @@ impl<'a> Report<'a> {
     /// Checks the source of a function.
     pub(super) fn check_source(&mut self, source: &str, path: &Path) {
         if let Err(complaint) = self.inspector.source(source) {
-            self.error(diagnostic::BAD_CODE, path, complaint.message, complaint.help);
+            let wrapped = [format!("export default {source}"), format!("export default (input) => {{ {source} }}")];
+            let is_function =
+                source.contains("=>") || source.trim_start().starts_with("function") || source.contains("async");
+            let wrapped = match (is_function, source.trim_start().starts_with("return ")) {
+                (true, false) => Some(&wrapped[0]),
+                (_, true) => Some(&wrapped[1]),
+                _ => None,
+            };
+            let fixed = wrapped
+                .filter(|source| !source.contains("export default export") && self.inspector.source(source).is_ok());
+            let fix = fixed.map(|source| Fix::replace(path, source.as_str())).unwrap_or_default();
+            self.error(diagnostic::BAD_CODE, path, complaint.message, Help::new(complaint.help, fix));
         }
     }
 
@@ -125,13 +144,7 @@ impl<'a> Report<'a> {
     }
 
     /// Reports a mistake in the value at a path.
-    pub(super) fn error(
-        &mut self,
-        code: &'static str,
-        path: &Path,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) {
+    pub(super) fn error(&mut self, code: &'static str, path: &Path, message: impl Into<String>, help: impl Into<Help>) {
         self.push(Severity::Error, code, path, false, message.into(), help.into());
     }
 
@@ -141,7 +154,7 @@ impl<'a> Report<'a> {
         code: &'static str,
         path: &Path,
         message: impl Into<String>,
-        help: impl Into<String>,
+        help: impl Into<Help>,
     ) {
         self.push(Severity::Error, code, path, true, message.into(), help.into());
     }
@@ -152,20 +165,12 @@ impl<'a> Report<'a> {
         code: &'static str,
         path: &Path,
         message: impl Into<String>,
-        help: impl Into<String>,
+        help: impl Into<Help>,
     ) {
         self.push(Severity::Warning, code, path, false, message.into(), help.into());
     }
 
-    fn push(
-        &mut self,
-        severity: Severity,
-        code: &'static str,
-        path: &Path,
-        at_key: bool,
-        message: String,
-        help: String,
-    ) {
+    fn push(&mut self, severity: Severity, code: &'static str, path: &Path, at_key: bool, message: String, help: Help) {
         let omitted = match severity {
             Severity::Error => &mut self.omitted.errors,
             Severity::Warning => &mut self.omitted.warnings,
@@ -176,9 +181,9 @@ impl<'a> Report<'a> {
         }
         let place = if at_key { self.document.key_place(path) } else { self.document.place(path) };
         // Messages may quote text of the author or of the inspector, so control and invisible characters are escaped.
-        let (message, help) = (plain(&message), plain(&help));
-        self.found_bytes += message.len() + help.len() + path.shown_bytes();
-        self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, help });
+        let (message, text, fix) = (plain(&message), plain(&help.text), help.fix);
+        self.found_bytes += message.len() + text.len() + path.shown_bytes() + fix.shown_bytes();
+        self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, help: text, fix });
     }
 
     /// Describes the position of a part for a message.
@@ -187,21 +192,21 @@ impl<'a> Report<'a> {
     }
 
     /// Reports a missing key.
-    pub(super) fn missing(&mut self, fields: &Fields<'_>, key: &str, help: impl Into<String>) {
+    pub(super) fn missing(&mut self, fields: &Fields<'_>, key: &str, help: impl Into<Help>) {
         self.missed.insert(fields.path.key(key));
         self.error(diagnostic::MISSING_KEY, &fields.path, format!("`{key}`{IS_MISSING}"), help);
     }
 
     /// Reports a value of the wrong type.
     pub(super) fn wrong_kind(&mut self, path: &Path, key: &str, wanted: &str, value: &Value) {
-        let help = values::of_kind(key, wanted, value);
+        let help = values::of_kind(path, key, wanted, value);
         self.error(diagnostic::WRONG_KIND, path, format!("`{key}` must be {wanted}, not {}", value.kind()), help);
     }
 
     /// Reports a list item of the wrong type.
     pub(super) fn wrong_item(&mut self, path: &Path, key: &str, wanted: &str, item: &Value) {
         let message = format!("an item of `{key}` must be {wanted}, not {}", item.kind());
-        self.error(diagnostic::WRONG_KIND, path, message, values::of_kind(key, "text", item));
+        self.error(diagnostic::WRONG_KIND, path, message, values::of_kind(path, key, "text", item));
     }
 
     /// Reads an optional text field.
@@ -244,7 +249,14 @@ impl<'a> Report<'a> {
             let in_words = if *bounds.end() == WAIT_MAX_MS { " (ten years in milliseconds)" } else { "" };
             let (least, most, given) = (bounds.start(), bounds.end(), json::compact(value));
             let message = format!("`{key}` must be a whole number from {least} to {most}{in_words}, not {given}");
-            self.error(diagnostic::WRONG_VALUE, &fields.path.key(key), message, "");
+            let path = fields.path.key(key);
+            let given = value.as_number().map_or(0.0, crate::value::Number::as_double);
+            let bound = if given < *least as f64 { least } else { most };
+            let help = match super::suggest::adapt::adapted(key, key, value).at_value(&path) {
+                Some(help) => help,
+                None => format!("write `{bound}` if the bound is meant").into(),
+            };
+            self.error(diagnostic::WRONG_VALUE, &path, message, help);
         }
         number
     }
@@ -320,8 +332,9 @@ impl<'a> Report<'a> {
         let words = known.clone().collect::<Vec<_>>().join(", ");
         let message = format!("`{key}` must be one of {words}, not {}", quoted(text));
         let help = match meant(text, known) {
+            None if key == "onError" => Some("write `continue` if the steps after it run all the same".into()),
             None if text.starts_with('@') => Some("write the word: it is settled before anything runs".into()),
-            meant => meant.map(|word| format!("write {}", quoted(word))),
+            meant => meant.map(|word| Help::value(path, word)),
         };
         self.error(diagnostic::WRONG_VALUE, path, message, help.unwrap_or_default());
     }
@@ -336,14 +349,75 @@ impl<'a> Report<'a> {
     /// Reports an unknown key.
     pub(super) fn unknown_key<'k>(&mut self, path: &Path, key: &str, known: impl Iterator<Item = &'k str> + Clone) {
         let message = format!("unknown key {}", quoted(key));
-        let holder = HELD.iter().find(|(held, holder)| *held == key && known.clone().any(|known| known == *holder));
-        let help = match holder {
-            Some((_, holder)) => format!("put it into `{holder}`"),
-            None => write_instead(key, known.clone().filter(|known| !OTHER_NAMES.contains(known))),
-        };
-        let meant = meant(key, known).filter(|_| holder.is_none());
-        self.meant.extend(meant.map(|meant| path.key(meant)));
+        let help = self.instead_of(path, key, known);
         self.error_at_key(diagnostic::UNKNOWN_KEY, &path.key(key), message, help);
+    }
+
+    /// Returns the help for an unknown key, and records the key that it probably was meant to be.
+    fn instead_of<'k>(&mut self, path: &Path, key: &str, known: impl Iterator<Item = &'k str> + Clone) -> Help {
+        let (at, document) = (path.key(key), self.document);
+        let value = document.part(&at).unwrap_or(&Value::Null);
+        let listed = known.clone().filter(|known| !OTHER_NAMES.contains(known));
+        if let Some((holder, held)) = foreign::holder(key, known.clone()) {
+            return self.held(path, key, (holder, held), value);
+        }
+        let is_free = |meant: &&str| document.part(&path.key(meant)).is_none() && fits(meant, value);
+        let synonym = synonym(key, listed.clone()).or_else(|| synonym(key, known.clone()));
+        let same = synonym.filter(is_free);
+        if let (None, Some(unmatched)) = (same, foreign::unmatched(key)) {
+            let fix = if unmatched.is_idle { Fix::remove(&at) } else { Fix::default() };
+            return Help::new(unmatched.help, fix);
+        }
+        let Some(meant) = same.or(synonym).or_else(|| nearest(key, listed.clone())).or_else(|| nearest(key, known))
+        else {
+            let Some((help, target)) = elsewhere(path, &at, key, document) else { return known_here(listed).into() };
+            self.meant.insert(target);
+            return help;
+        };
+        self.meant.insert(path.key(meant));
+        let help = renamed(&at, key, path, meant, value);
+        if is_free(&meant) { help } else { help.text.into() }
+    }
+
+    /// Returns the help for a key that belongs into another object.
+    fn held(&mut self, path: &Path, key: &str, (holder, held): (&str, &str), value: &Value) -> Help {
+        let inside = path.key(holder);
+        let given = self.document.part(&inside);
+        let is_free = foreign::can_hold(given) && given.is_none_or(|given| given.get(held).is_none());
+        let moved = renamed(&path.key(key), key, &inside, held, value);
+        let text = match (&*moved.fix.0, key == held) {
+            ([Change::Move { .. }], true) => format!("put it into `{holder}`"),
+            ([Change::Move { .. }], false) => format!("put it into `{holder}`, as `{held}`"),
+            (_, _) if given.is_none() => {
+                moved.text.replacen('`', &format!("`{holder}: {{"), 1).replacen("` ", "}` ", 1)
+            }
+            _ => format!("put it into `{holder}`: {}", moved.text),
+        };
+        let text =
+            if text.ends_with('`') && text.contains(": {") { format!("{}}}`", &text[..text.len() - 1]) } else { text };
+        match moved.fix.is_empty() || !is_free {
+            true => text.into(),
+            false => Help::new(text, Fix::add(inside, Map::new()).and(moved.fix)),
+        }
+    }
+
+    /// Returns the fix that writes another reference into the text at a path; empty if the text does not contain the
+    /// reference once.
+    pub(super) fn reworded(&self, path: &Path, reference: &str, meant: &str) -> Fix {
+        let (written, meant) = (format!("@{reference}"), format!("@{meant}"));
+        match self.document.part(path).and_then(Value::as_text) {
+            Some(text) if text.matches(written.as_str()).count() == 1 => {
+                Fix::replace(path, text.replace(written.as_str(), &meant).as_str())
+            }
+            // A condition may leave the `@` out.
+            Some(text) if text == reference => Fix::replace(path, meant.as_str()),
+            _ => Fix::default(),
+        }
+    }
+
+    /// True if an unknown key was probably meant to be `key`.
+    pub(super) fn is_meant(&self, path: &Path, key: &str) -> bool {
+        self.meant.contains(&path.key(key))
     }
 
     /// Records that a misplaced key was meant to be `key`, so that `key` is not reported as missing.
@@ -378,40 +452,39 @@ impl Omitted {
         };
         let message = format!("{count} more findings are not listed");
         let (path, help) = (Path::root(), "correct the listed errors, and validate again".into());
-        Some(Diagnostic { severity, code: diagnostic::TOO_LARGE, path, place: None, message, help })
+        let (code, fix) = (diagnostic::TOO_LARGE, Fix::default());
+        Some(Diagnostic { severity, code, path, place: None, message, help, fix })
     }
 }
 
-/// Keys that belong inside another key and are often written beside it.
-const HELD: [(&str, &str); 27] = [
-    ("concurrency", "forEach"),
-    ("maxAttempts", "retry"),
-    ("initialDelayMs", "retry"),
-    ("maxDelayMs", "retry"),
-    ("backoff", "retry"),
-    ("jitter", "retry"),
-    ("retryOn", "retry"),
-    ("neverOn", "retry"),
-    ("retryableErrors", "retry"),
-    ("backoffMs", "config"),
-    ("toolName", "action"),
-    ("transformCode", "action"),
-    ("return", "action"),
-    ("tool", "action"),
-    ("code", "action"),
-    ("maxSteps", "constraints"),
-    ("maxParallel", "constraints"),
-    ("maxCalls", "constraints"),
-    ("maxExecutions", "constraints"),
-    ("maxOutputBytes", "constraints"),
-    ("timeoutMs", "constraints"),
-    ("allowSelfModification", "constraints"),
-    ("failOpen", "policy"),
-    ("maxNodeFailures", "policy"),
-    ("maxRetriesExhausted", "policy"),
-    ("effects", "policy"),
-    ("ref", "forEach"),
-];
+/// Returns the help for a key of another object of the definition: of the step around it, or of the root.
+fn elsewhere(holder: &Path, at: &Path, key: &str, document: &Document) -> Option<(Help, Path)> {
+    let name = match holder.segments().last()? {
+        Segment::Key(name) => name.as_ref(),
+        Segment::Index(_) => "",
+    };
+    let (target, words) = match name {
+        "constraints" if keys::POLICY.contains(&key) => (holder.parent().key("policy"), "put it into `policy`"),
+        "policy" if keys::CONSTRAINTS.contains(&key) => {
+            (holder.parent().key("constraints"), "put it into `constraints`")
+        }
+        "retry" | "retryPolicy" if MODIFIERS.contains(&key) => {
+            (holder.parent(), "put it beside `retry`, into the step")
+        }
+        "config" if KINDS.iter().any(|kind| kind.keys.contains(&key)) => {
+            (holder.parent(), "put it beside `config`, into the step")
+        }
+        "" if keys::root(Notation::Sequence).contains(&key) => (Path::root(), "put it at the root of the definition"),
+        _ => return None,
+    };
+    let given = document.part(&target);
+    if !foreign::can_hold(given) || given.is_some_and(|given| given.get(key).is_some()) {
+        return Some((words.into(), target.key(key)));
+    }
+    let to = target.key(key);
+    let moved = Fix::moved(at, to.clone());
+    Some((Help::new(words, Fix::add(target, Map::new()).and(moved)), to))
+}
 
 /// Synonyms of other keys: accepted, but never suggested.
 const OTHER_NAMES: [&str; 5] = ["retryPolicy", "continueOnError", "config", "workflowId", "planVersion"];

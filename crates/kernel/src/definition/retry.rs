@@ -1,8 +1,8 @@
 //! Reads retry policies. The defaults are those of the specification of each notation.
 
-use alloc::{format, string::ToString, vec::Vec};
+use alloc::{format, vec::Vec};
 
-use super::{fields::Fields, keys, notation::Notation, report::Report, suggest::nearest::meant};
+use super::{fields::Fields, help::Help, keys, notation::Notation, report::Report, suggest::nearest::meant};
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
@@ -113,7 +113,7 @@ fn delay(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> Op
             diagnostic::WRONG_VALUE,
             &fields.path.key("maxDelayMs"),
             message,
-            "write at least `initialDelayMs`",
+            format!("write at least `initialDelayMs`: write `{initial_ms}`"),
         );
     }
     Some(Delay::Formula { backoff: backoff.unwrap_or(Backoff::Exponential), initial_ms, max_ms })
@@ -163,9 +163,9 @@ fn unknown(word: &str, path: &Path, key: &str, report: &mut Report<'_>) {
         quoted(word)
     );
     let help = match (meant(word, classes), word.starts_with("code:")) {
-        (_, true) => "write the code after the colon, as \"code:bash_exit_code:3\"".to_string(),
-        (Some(class), _) => format!("write {}", quoted(class)),
-        (None, _) => format!("write {} if that is the code of an error", quoted(&format!("code:{word}"))),
+        (_, true) => "write the code after the colon, as \"code:bash_exit_code:3\"".into(),
+        (Some(class), _) => Help::value(path, class),
+        (None, _) => format!("write {} if that is the code of an error", quoted(&format!("code:{word}"))).into(),
     };
     report.error(diagnostic::WRONG_VALUE, path, message, help);
 }

@@ -10,15 +10,18 @@ use super::{
     budget::budget,
     edges::Edges,
     fields::Fields,
+    help::Help,
     keys,
     notation::{Notation, OrderWord},
     outline::{Declared, Outline},
     references::Reader,
     report::{Report, named},
     schemas::schema,
+    suggest::adapt::flow,
 };
 use crate::{
     diagnostic::{self, quoted},
+    fix::Fix,
     json,
     limits::{EXECUTION_STEPS_MAX, EXECUTIONS_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, WAIT_MAX_MS},
     plan::{Constraints, FailurePolicy, Output, VARIABLE_TYPES, Variable, VariableType, VerdictRules},
@@ -180,12 +183,24 @@ fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<
         Value::Text(word) => {
             let message = format!("the declaration of {} must be an object, not text", named(name));
             let meant = VARIABLE_TYPES.iter().find(|(known, _)| known == word).map_or("any", |(known, _)| *known);
-            report.error(diagnostic::WRONG_KIND, &path, message, format!("write {{type: {meant}}}"));
+            let kind = Value::map([("type", meant.into())]);
+            let default = Value::map([("default", word.as_str().into())]);
+            let help = match meant {
+                "any" => Help::from(format!("write `{}` if that is its default", flow(&default))),
+                _ => Help::new(format!("write {}", flow(&kind)), Fix::replace(&path, kind)),
+            };
+            report.error(diagnostic::WRONG_KIND, &path, message, help);
             return None;
         }
         other => {
             let message = format!("the declaration of {} must be an object, not {}", named(name), other.kind());
-            report.error(diagnostic::WRONG_KIND, &path, message, "write {type: …, default: …}");
+            let default = Value::map([("default", other.clone())]);
+            report.error(
+                diagnostic::WRONG_KIND,
+                &path,
+                message,
+                format!("write `{}` if that is its default", flow(&default)),
+            );
             return None;
         }
     };
@@ -196,8 +211,14 @@ fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<
     let default = fields.get("default").cloned();
     if let Some(default) = default.as_ref().filter(|default| !kind.holds(default)) {
         let message = format!("the default of {} is {} and its type {}", named(name), default.kind(), kind.name());
-        let help = format!("write a default of type {}, or another `type`", kind.name());
-        report.error(diagnostic::WRONG_VALUE, &fields.path.key("default"), message, help);
+        let path = fields.path.key("default");
+        let read =
+            default.as_text().and_then(|text| json::value(text.as_bytes()).ok()).filter(|value| kind.holds(value));
+        let help = match read {
+            Some(value) => Help::value(&path, value),
+            None => format!("write a default of type {}, or another `type`", kind.name()).into(),
+        };
+        report.error(diagnostic::WRONG_VALUE, &path, message, help);
     }
     if is_required && default.is_some() {
         let message = format!("{} is required and has a default, which nothing would ever use", named(name));
@@ -207,15 +228,37 @@ fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<
     Some(Variable { name: name.into(), kind, is_required, is_private, default })
 }
 
+/// Returns the help for a definition without its list of steps: the key that holds one, or the object around all keys.
+fn instead_of_list(key: &str, fields: &Fields<'_>) -> Help {
+    let has_steps = |value: &Value| {
+        let steps = value.as_list().unwrap_or_default();
+        !steps.is_empty() && steps.iter().all(|step| step.get("type").is_some() || step.get("action").is_some())
+    };
+    let inner = |value: &Value| ["steps", "nodes"].into_iter().find(|list| value.get(list).is_some_and(has_steps));
+    if let Some((holder, value)) = fields.map.iter().find(|(_, value)| inner(value).is_some()) {
+        let at = fields.path.key(holder);
+        let keys = value.as_map().into_iter().flat_map(Map::keys).filter(|inner| !fields.has(inner));
+        let moves = keys.map(|inner| Fix::moved(&at.key(inner), fields.path.key(inner)));
+        let fix = moves.fold(Fix::default(), Fix::and).and(Fix::remove(&at));
+        return Help::new(format!("take the keys out of {}: they stand at the root", named(holder)), fix);
+    }
+    if fields.has("type") {
+        let step = Value::Map(fields.map.clone());
+        let fix = Fix::replace(&fields.path, Value::map([(key, Value::List([step].into()))]));
+        return Help::new(format!("put the step into a list: {key}: [{{type: …}}]"), fix);
+    }
+    format!("as in: write `{key}: [{{id: a, type: bash, command: ls}}]`").into()
+}
+
 /// Reads the list of outermost steps.
 pub(super) fn steps_of<'a>(notation: Notation, fields: &Fields<'a>, report: &mut Report<'_>) -> &'a [Value] {
     let key = notation.list_key();
     if !fields.has(key) {
-        report.missing(fields, key, format!("write {{{key}: [{{type: …}}]}}"));
+        report.missing(fields, key, instead_of_list(key, fields));
     }
     let Some(steps) = report.list(fields, key) else { return &[] };
     if steps.is_empty() {
-        let help = "give it at least one step";
+        let help = "give it at least one step, as in: write `[{id: a, type: bash, command: ls}]`";
         report.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is empty"), help);
     }
     steps

@@ -9,6 +9,7 @@ use alloc::{
 use super::{
     agents::is_conversation,
     fields::Fields,
+    help::Help,
     references::Reader,
     report::{Report, named},
     suggest::nearest::{known_here, meant},
@@ -16,6 +17,7 @@ use super::{
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
+    fix::Fix,
     reference::{Part, Reference},
     value::{Map, Value},
 };
@@ -68,23 +70,27 @@ impl Reader<'_, '_> {
     fn check_path(&mut self, reference: &Reference, parts: &[Part], schema: &Value, source: &str, path: &Path) {
         let Some(Stray { at, why }) = stray(schema, schema, parts, 0, 0) else { return };
         // The reference as written up to that point, without the parts after it.
+        let at_all = reference.path.len() - parts.len() + at;
         let holder = match at {
             0 => source.to_string(),
-            _ => format!("`@{}`", reference.begin(reference.path.len() - parts.len() + at)),
+            _ => format!("`@{}`", reference.begin(at_all)),
         };
         let (message, help) = match why {
             StrayWhy::Unlisted(name, properties) => {
                 let known = properties.keys().map(String::as_str);
                 let Some(meant) = self.report.nearest_name(&name, known) else { return };
                 let message = format!("`{reference}`: {} is not among the properties of {holder}", named(&name));
-                let help = format!("write {} if that is meant", named(meant));
+                let instead = self.with_part(reference, at_all, meant, path);
+                let help = Help::new(format!("write {} if that is meant", named(meant)), instead);
                 return self.report.warning(diagnostic::PATH_NOT_IN_SCHEMA, path, message, help);
             }
             StrayWhy::Closed(name, properties) => {
                 let known = properties.into_iter().flat_map(Map::keys).map(String::as_str);
                 let help = match self.report.nearest_name(&name, known.clone()) {
-                    Some(meant) => format!("write {}", named(meant)),
-                    None => known_here(known),
+                    Some(meant) => {
+                        Help::new(format!("write {}", named(meant)), self.with_part(reference, at_all, meant, path))
+                    }
+                    None => known_here(known).into(),
                 };
                 (format!("`{reference}`: {holder} has no property {}", named(&name)), help)
             }
@@ -94,10 +100,18 @@ impl Reader<'_, '_> {
                     "array" => "name an item by its place, as `[0]`, or go through the list with `forEach`",
                     _ => "end the reference before it",
                 };
-                (message, help.to_string())
+                let fix = self.report.reworded(path, &reference.text, reference.begin(at_all));
+                (message, Help::new(help, fix))
             }
         };
         self.report.error(diagnostic::PATH_NOT_IN_SCHEMA, path, message, help);
+    }
+
+    /// Returns the fix that writes another name for one part of a reference.
+    fn with_part(&self, reference: &Reference, at: usize, meant: &str, path: &Path) -> Fix {
+        let (begin, end) = (reference.begin(at), reference.begin(at + 1));
+        let rest = &reference.text[end.len().min(reference.text.len())..];
+        self.report.reworded(path, &reference.text, &format!("{begin}.{meant}{rest}"))
     }
 
     /// Reports a reference to an undeclared variable: it cannot be given.
@@ -110,10 +124,10 @@ impl Reader<'_, '_> {
         }
         let message = format!("`{reference}`: {} is none of the variables that are declared", named(name));
         let meant = self.report.nearest_name(name, declared.keys().map(String::as_str));
-        let help = meant.map_or_else(
-            || format!("declare it: variables: {{{name}: {{type: string}}}}"),
-            |meant| format!("write `@vars.{meant}`"),
-        );
+        let help = match meant {
+            None => format!("declare it: variables: {{{name}: {{type: string}}}}").into(),
+            Some(meant) => Help::new(format!("write `@vars.{meant}`"), self.with_part(reference, 0, meant, path)),
+        };
         self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, help);
     }
 }
@@ -179,7 +193,13 @@ fn check_types(schema: &Value, path: &Path, report: &mut Report<'_>) {
             let kind = schema
                 .as_text()
                 .and_then(|word| meant(word, TYPES).or_else(|| TYPES.into_iter().find(|kind| *kind == word)));
-            let help = kind.map_or_else(|| "write {type: …}".to_string(), |kind| format!("write {{type: {kind}}}"));
+            let help = kind.map_or_else(
+                || "write {type: …}".into(),
+                |kind| {
+                    let fix = Fix::replace(path, Value::map([("type", kind.into())]));
+                    Help::new(format!("write {{type: {kind}}}"), fix)
+                },
+            );
             report.error(diagnostic::BAD_SCHEMA, path, message, help);
         }
         return;
@@ -192,8 +212,13 @@ fn check_types(schema: &Value, path: &Path, report: &mut Report<'_>) {
     for word in words {
         if let Some(text) = word.as_text().filter(|text| !TYPES.contains(text)) {
             let message = format!("{} is no type of JSON Schema: {}", quoted(text), TYPES.join(", "));
-            let help = meant(text, TYPES).map_or_else(String::new, |meant| format!("write {}", quoted(meant)));
-            report.error(diagnostic::BAD_SCHEMA, &path.key("type"), message, help);
+            let at = path.key("type");
+            let is_one = map.get("type").is_some_and(|kind| kind.as_text().is_some());
+            let help = meant(text, TYPES).map_or_else(Help::default, |meant| match is_one {
+                true => Help::value(&at, meant),
+                false => format!("write {}", quoted(meant)).into(),
+            });
+            report.error(diagnostic::BAD_SCHEMA, &at, message, help);
         }
     }
     for (key, value) in map {

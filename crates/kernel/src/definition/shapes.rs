@@ -11,12 +11,13 @@ use alloc::{
 
 use super::{
     agents::is_conversation,
+    help::Help,
     messages::conversations,
     outline::{Entry, Outline, Role},
     references::Reader,
     report::named,
     step_work::is_shell_tool,
-    suggest::nearest::known_here,
+    suggest::{foreign, nearest::known_here},
 };
 use crate::{
     diagnostic,
@@ -121,23 +122,68 @@ impl Reader<'_, '_> {
         let (message, help) = match why {
             Why::NoField { name, known } => {
                 let names = known.iter().map(String::as_str);
-                let help = match self.report.nearest_name(&name, names.clone()) {
-                    Some(meant) => format!("write {}", named(meant)),
-                    None => known_here(names),
+                let meant = field_in_other_words(&name, reference.path.get(at + 1), &known)
+                    .or_else(|| self.report.nearest_name(&name, names.clone()));
+                let (begin, end) = (reference.begin(at), reference.begin(at + 1));
+                let rest = &reference.text[end.len().min(reference.text.len())..];
+                let help = match meant {
+                    Some("") => {
+                        let fix = self.report.reworded(path, &reference.text, &format!("{begin}{rest}"));
+                        Help::new(format!("write `@{begin}{rest}`: a step's name stands for its output"), fix)
+                    }
+                    Some(meant) => {
+                        let fix = self.report.reworded(path, &reference.text, &format!("{begin}.{meant}{rest}"));
+                        Help::new(format!("write {}", named(meant)), fix)
+                    }
+                    None => known_here(names).into(),
                 };
                 (format!("`{reference}`: {holder} has no field {}", named(&name)), help)
             }
             Why::Nothing { part, kind } => {
+                let (begin, text) = (reference.begin(at), &reference.text);
                 let help = match kind {
                     "array" => "name an item by its place, as `[0]`, or go through the list with `forEach`",
                     "string" => "end the reference before it, or read the text in a `code` step, as `JSON.parse`",
                     _ => "end the reference before it",
                 };
-                (format!("`{reference}`: {holder} is of type {kind}, and has no {}", named(&part)), help.to_string())
+                (
+                    format!("`{reference}`: {holder} is of type {kind}, and has no {}", named(&part)),
+                    Help::new(help, self.report.reworded(path, text, begin)),
+                )
             }
         };
         self.report.error(diagnostic::PATH_NOT_IN_SCHEMA, path, message, help);
     }
+}
+
+/// Fields of outputs in other languages, with the field that means the same.
+const FIELDS: [(&str, &str); 14] = [
+    ("output", "stdout"),
+    ("result", "stdout"),
+    ("out", "stdout"),
+    ("code", "exitCode"),
+    ("returncode", "exitCode"),
+    ("rc", "exitCode"),
+    ("statusCode", "status"),
+    ("json", "body"),
+    ("data", "body"),
+    ("response", "body"),
+    ("content", "text"),
+    ("message", "text"),
+    ("approved", "decision"),
+    ("approver", "by"),
+];
+
+/// Returns the field that a word of another language means. It is empty for a word such as `output` before a field of the
+/// output, where nothing stands here.
+fn field_in_other_words<'k>(name: &str, next: Option<&Part>, known: &'k [String]) -> Option<&'k str> {
+    let is_known = |field: &str| known.iter().any(|known| known == field);
+    let is_holder = ["output", "outputs", "result", "data"].contains(&name);
+    if is_holder && next.is_some_and(|next| is_known(&part_text(next))) {
+        return Some("");
+    }
+    let rows = FIELDS.iter().filter(|(word, _)| foreign::same(word, name));
+    rows.filter_map(|(_, field)| known.iter().find(|known| known == field)).map(String::as_str).next()
 }
 
 /// Returns the point at which a path certainly leaves the output of a step. Follows one part at a time, so the cost does not

@@ -8,6 +8,7 @@ use alloc::{
 
 use super::{
     fields::Fields,
+    help::Help,
     keys,
     references::Reader,
     report::named,
@@ -18,6 +19,7 @@ use crate::{
     diagnostic::{self, quoted},
     document::Path,
     effect::SESSION_VARIABLES,
+    fix::Fix,
     plan::Work,
     reference::Reference,
     reference::is_whole,
@@ -34,7 +36,7 @@ impl Reader<'_, '_> {
     /// Reads the keys of a shell step, from the step itself or from the arguments of a `bash` tool.
     pub(super) fn shell(&mut self, fields: &Fields<'_>) -> Option<Work> {
         if !fields.has("command") {
-            self.report.missing(fields, "command", "say what the script is");
+            self.report.missing(fields, "command", "say what the script is, as in: write `command: ls`");
         }
         let command = self.report.filled_text(fields, "command");
         let variables = self.variables_of_step(fields);
@@ -105,6 +107,7 @@ impl Reader<'_, '_> {
                 Some((script.text, read.into_iter().collect::<Option<_>>()?))
             }
             Err(problems) => {
+                let alone = problems.len() == 1;
                 let has_lines = command.trim_end().contains('\n');
                 // Problems are sorted by offset, so one pass over the text counts the lines for all of them.
                 let (mut line, mut counted) = (1, 0);
@@ -114,7 +117,13 @@ impl Reader<'_, '_> {
                     counted = problem.offset;
                     let line = if has_lines { format!("line {line} of the script: ") } else { String::new() };
                     let message = format!("{line}`@{}` stands {}", problem.reference, problem.describe());
-                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, path, message, phrase(&problem.help()));
+                    let fix = if alone {
+                        into_env(command, problem.offset, &problem.reference, path)
+                    } else {
+                        Fix::default()
+                    };
+                    let help = Help::new(phrase(&problem.help()), fix);
+                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, path, message, help);
                 }
                 None
             }
@@ -152,8 +161,14 @@ impl Reader<'_, '_> {
         let begins = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
         if !begins || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
             let message = format!("{} is no name of a shell variable", quoted(name));
-            let help = "write a letter or `_`, then letters, digits and `_`";
-            self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, help);
+            let fitting: String =
+                name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+            let at = path.key(name);
+            let help = match fitting.starts_with(|first: char| first.is_ascii_digit()) || fitting.is_empty() {
+                true => "write a letter or `_`, then letters, digits and `_`".into(),
+                false => Help::key(&at, &fitting),
+            };
+            self.report.error_at_key(diagnostic::BAD_NAME, &at, message, help);
         }
         if name.starts_with(OWN_PREFIX) {
             let message = format!("{}: names that begin with `{OWN_PREFIX}` are the engine's", named(name));
@@ -181,6 +196,34 @@ impl Reader<'_, '_> {
             }
         }
     }
+}
+
+/// Returns the fix that passes a value to a script in a variable. Empty where the reference stands in quotes or in a
+/// comment, or is the command itself: how the variable must be written there is for the author to say.
+fn into_env(command: &str, offset: usize, reference: &str, path: &Path) -> Fix {
+    let written = format!("@{reference}");
+    let before = command.get(..offset).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let is_plain = !line.contains(['"', '\'', '#', '`', '(', '<', '>']) && line.trim_end().len() < line.len();
+    let is_word = before.len() > line.len() || !line.trim().is_empty();
+    let rest = command.get(offset..).and_then(|rest| rest.strip_prefix(&written));
+    let ends = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\n', ';', '|', '&']));
+    if !(is_plain && is_word && ends) {
+        return Fix::default();
+    }
+    let last =
+        reference.rsplit(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_').find(|part| !part.is_empty());
+    let name = last.unwrap_or("value").to_ascii_uppercase();
+    let name = if name.starts_with(|first: char| first.is_ascii_digit()) || script::is_code_variable(&name) {
+        format!("VALUE_{name}")
+    } else {
+        name
+    };
+    let script = format!("{before}\"${name}\"{}", rest.unwrap_or_default());
+    let env = path.parent().key("env");
+    Fix::add(env.clone(), crate::value::Map::new())
+        .and(Fix::add(env.key(&name), written.as_str()))
+        .and(Fix::replace(path, script.as_str()))
 }
 
 /// Turns a sentence into the style of help texts: no final period, lower-case start.

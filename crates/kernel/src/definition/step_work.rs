@@ -7,12 +7,20 @@ use alloc::{
 };
 
 use super::{
-    agents::is_conversation, fields::Fields, notation::Notation, references::Reader, report::named, step_types::Kind,
+    agents::is_conversation,
+    fields::Fields,
+    help::Help,
+    notation::Notation,
+    references::Reader,
+    report::named,
+    step_types::Kind,
     steps::refuse_type,
+    suggest::adapt::{adapted, flow},
 };
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
+    fix::Fix,
     limits::{APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, NAME_CHARS_MAX, SOURCE_BYTES_MAX, WAIT_MAX_MS},
     plan::{Decision, Gate, Work},
     reference,
@@ -81,7 +89,7 @@ impl Reader<'_, '_> {
     /// Reads a tool: its name under one key, its arguments under another.
     fn tool(&mut self, named: &Fields<'_>, name_key: &str, given: &Fields<'_>, key: &str) -> Option<Work> {
         if !named.has(name_key) {
-            self.report.missing(named, name_key, "say which tool");
+            self.report.missing(named, name_key, format!("say which tool, as in: write `{name_key}: SEARCH`"));
         }
         let tool = self.report.filled_text(named, name_key).map(String::from);
         if let Some(name) = &tool {
@@ -97,7 +105,7 @@ impl Reader<'_, '_> {
 
     fn code(&mut self, holder: &Fields<'_>, fields: &Fields<'_>) -> Option<Work> {
         if !holder.has("code") {
-            self.report.missing(holder, "code", "write a module: export default function (input) { … }");
+            self.report.missing(holder, "code", "write a module, as in: write `code: export default (input) => input`");
         }
         let input = self.field(fields, "input").unwrap_or(Template::Literal(Map::new().into()));
         Some(Work::Code { source: self.source(holder, "code")?, input })
@@ -153,7 +161,11 @@ impl Reader<'_, '_> {
     }
 
     fn agent(&mut self, fields: &Fields<'_>) -> Option<Work> {
-        let goal = self.one_text(fields, ["goal", "content", "message"], "say what the agent is to do");
+        let goal = self.one_text(
+            fields,
+            ["goal", "content", "message"],
+            "say what the agent is to do, as in: write `goal: Summarize the changes`",
+        );
         let context = self.field(fields, "context");
         Some(effect("agent", [("goal", Some(goal?)), ("context", context)]))
     }
@@ -185,11 +197,25 @@ impl Reader<'_, '_> {
 
     fn conditional(&mut self, fields: &Fields<'_>) -> Option<Work> {
         if !fields.has("condition") {
-            self.report.missing(fields, "condition", "say when `then` is taken");
+            if let Some(when) = fields.get("when").filter(|when| when.as_map().is_some()) {
+                let (from, to) = (fields.path.key("when"), fields.path.key("condition"));
+                let text = format!("write `condition: {}`: `when` skips the whole step", flow(when));
+                self.report.missing(fields, "condition", Help::new(text, Fix::moved(&from, to)));
+            } else {
+                self.report.missing(
+                    fields,
+                    "condition",
+                    "say when `then` is taken, as in: write `condition: {ref: \"@input.ready\"}`",
+                );
+            }
         }
         let condition = fields.get("condition").and_then(|value| self.condition(value, &fields.path.key("condition")));
         if !fields.has("then") && !fields.has("else") {
-            self.report.missing(fields, "then", "give it steps in `then`, in `else`, or in both");
+            self.report.missing(
+                fields,
+                "then",
+                "give it steps in `then`, in `else`, or in both, as in: write `then: [{type: bash, command: ls}]`",
+            );
         }
         let branch = |key| self.entry().branches.iter().find(|(name, _)| *name == key).map(|(_, block)| *block);
         let (then, otherwise) = (branch("then"), branch("else"));
@@ -216,7 +242,7 @@ impl Reader<'_, '_> {
                 diagnostic::WRONG_VALUE,
                 &fields.path.key("count"),
                 message,
-                "name more people, or ask for fewer",
+                format!("name more people, or ask for fewer: write `{}`", approvers.len()),
             );
         }
         let ttl_ms = self.report.whole(fields, "ttlMs", 1..=WAIT_MAX_MS).unwrap_or(APPROVAL_TTL_DEFAULT_MS);
@@ -230,7 +256,7 @@ impl Reader<'_, '_> {
         let mut approvers: Vec<String> = Vec::new();
         let Some(items) = self.report.list(fields, "approvers") else { return approvers };
         if items.is_empty() {
-            let help = "leave it out: then the owner and the admins decide";
+            let help = Help::new("leave it out: then the owner and the admins decide", Fix::remove(&path));
             self.report.error(diagnostic::EMPTY, &path, "`approvers` is empty", help);
         }
         let mut seen = alloc::collections::BTreeSet::new();
@@ -267,7 +293,10 @@ impl Reader<'_, '_> {
             return self.sleep_until(fields);
         }
         let Some(value) = fields.get("durationMs") else {
-            self.report.missing(fields, "durationMs", "say how long, or `until` when");
+            if self.report.is_meant(&fields.path, "until") {
+                return None;
+            }
+            self.report.missing(fields, "durationMs", "say how long, or `until` when, as in: write `durationMs: 1000`");
             return None;
         };
         let duration_ms = match value {
@@ -287,15 +316,17 @@ impl Reader<'_, '_> {
         let is_time = value.as_u64().is_some() || value.as_text().is_some_and(|text| parse_rfc3339(text).is_some());
         if !is_time && !value.as_text().is_some_and(|text| text.contains('@')) {
             let message = "`until` must be a time, milliseconds since 1970, or a reference to one";
-            let help = "write \"2026-02-07T12:00:00Z\"";
-            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("until"), message, help);
+            let path = fields.path.key("until");
+            let help = adapted("until", "until", value).at_value(&path);
+            let help = help.unwrap_or_else(|| "as in: write `\"2026-02-07T12:00:00Z\"`".into());
+            self.report.error(diagnostic::WRONG_VALUE, &path, message, help);
         }
         Some(Work::SleepUntil { time: self.field(fields, "until")? })
     }
 
     fn signal(&mut self, fields: &Fields<'_>) -> Option<Work> {
         if !fields.has("signal") {
-            self.report.missing(fields, "signal", "say which signal is waited for");
+            self.report.missing(fields, "signal", "say which signal is waited for, as in: write `signal: paid`");
         }
         Some(Work::Signal { name: self.shared_name(fields, "signal")?.to_string() })
     }
@@ -312,7 +343,11 @@ impl Reader<'_, '_> {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':' | '/');
         if !name.chars().all(is_plain) {
             let message = format!("{} is no name of a {key}", quoted(name));
-            let help = "use letters, digits and `_ - . : /`";
+            let fitting: String =
+                name.trim().chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect();
+            let text = format!("write {}: letters, digits and `_ - . : /`", quoted(&fitting));
+            let at = fields.path.key(key);
+            let help = Help::new(text, Fix::replace(&at, fitting.as_str()));
             self.report.error(diagnostic::BAD_NAME, &path, message, help);
         }
         if name.chars().nth(NAME_CHARS_MAX).is_some() {

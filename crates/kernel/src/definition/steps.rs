@@ -10,6 +10,7 @@ use super::{
     agents::{Attempts, is_conversation},
     edges::Edges,
     fields::Fields,
+    help::Help,
     keys,
     notation::Notation,
     outline::{Entry, Outline, Role, check_name},
@@ -18,11 +19,12 @@ use super::{
     retry,
     schemas::schema,
     step_types::{KINDS, Kind, MODIFIERS},
-    suggest::synonyms::synonym,
+    suggest::{adapt::renamed, synonyms::synonym},
 };
 use crate::{
     condition::Condition,
-    diagnostic::{self, quoted},
+    diagnostic,
+    fix::Fix,
     limits::{
         AGENT_TIMEOUT_DEFAULT_MS, AWAIT_DEFAULT_MS, CODE_TIMEOUT_DEFAULT_MS, CODE_TIMEOUT_MAX_MS,
         HTTP_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_DEFAULT_MS, WAIT_MAX_MS,
@@ -246,7 +248,7 @@ impl Reader<'_, '_> {
                 "id" => {
                     let (path, message) = (fields.path.key(key), "in a dataflow the `name` of a step is its id");
                     self.report.stands_for(&fields.path, "name");
-                    self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, "write `name`");
+                    self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, Help::key(&path, "name"));
                 }
                 "type" => {
                     let (path, message) = (fields.path.key(key), "`type` and `action` both say what the step does");
@@ -255,10 +257,9 @@ impl Reader<'_, '_> {
                 _ if !kind.runs => {}
                 "tool" | "arguments" | "code" if has_action => {
                     let (path, message) = (fields.path.key(key), format!("`{key}` does not stand beside `action`"));
-                    let help = if key == "arguments" {
-                        "write `input`"
-                    } else {
-                        "put it into `action`, as `toolName` or `code`"
+                    let help = match key {
+                        "arguments" if !fields.has("input") => Help::key(&path, "input"),
+                        _ => "put it into `action`, as `toolName` or `code`".into(),
                     };
                     self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, help);
                 }
@@ -274,13 +275,41 @@ impl Reader<'_, '_> {
             }
             _ => format!("`{key}` is no key of `{}` steps", kind.name),
         };
+        let at = fields.path.key(key);
         let help = match (kind.is_container(), kind.name, key) {
-            (true, ..) => "put it on the steps inside".to_string(),
-            (_, "approval", "timeoutMs") => "write `ttlMs`: how long the gate stays open".to_string(),
-            (_, "sleep", "timeoutMs") => "write `durationMs`".to_string(),
-            _ => "leave it out".to_string(),
+            (true, ..) => self.onto_inner(kind, fields, key),
+            (_, "approval", "timeoutMs") if !fields.has("ttlMs") => {
+                Help::new("write `ttlMs`: how long the gate stays open", Fix::rename(&at, "ttlMs"))
+            }
+            (_, "sleep", "timeoutMs") if !fields.has("durationMs") => Help::key(&at, "durationMs"),
+            _ => Help::new("leave it out", Fix::remove(&at)),
         };
-        self.report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key(key), message, help);
+        self.report.error_at_key(diagnostic::MISPLACED_KEY, &at, message, help);
+    }
+
+    /// Returns the help for a key that belongs on the steps inside a container. If there is one step, the key is moved.
+    fn onto_inner(&self, kind: &Kind, fields: &Fields<'_>, key: &str) -> Help {
+        let text = "put it on the steps inside";
+        let inner: Vec<_> = kind
+            .branches
+            .iter()
+            .flat_map(|(branch, _)| {
+                let steps = fields.get(branch).and_then(Value::as_list).unwrap_or_default();
+                steps.iter().enumerate().map(|(at, step)| (fields.path.key(branch).index(at), step))
+            })
+            .collect();
+        let takes = |step: &Value| {
+            let name = step.get("type").and_then(Value::as_text);
+            name.and_then(Kind::of).is_some_and(|kind| kind.takes(key)) && step.get(key).is_none()
+        };
+        if inner.is_empty() || !inner.iter().all(|(_, step)| takes(step)) {
+            return text.into();
+        }
+        let from = fields.path.key(key);
+        let Some(value) = fields.get(key) else { return text.into() };
+        let fix =
+            inner.iter().fold(Fix::remove(&from), |fix, (path, _)| fix.and(Fix::add(path.key(key), value.clone())));
+        Help::new(text, fix)
     }
 
     fn unknown_step_key(&mut self, kind: &Kind, fields: &Fields<'_>, key: &str, known: &[&str]) {
@@ -289,10 +318,18 @@ impl Reader<'_, '_> {
             return self.report.unknown_key(&fields.path, key, known.iter().copied());
         }
         let message = format!("`{key}` is no key of `{}` steps", kind.name);
-        let meant = synonym(key, kind.keys.iter().copied()).filter(|meant| !fields.has(meant));
-        let help = match meant {
-            Some(meant) => format!("write {}", quoted(meant)),
-            None => format!("it belongs to: {}", owners.join(", ")),
+        let meant = synonym(key, known.iter().copied()).filter(|meant| !fields.has(meant));
+        let path = fields.path.key(key);
+        let help = match (meant, fields.get(key)) {
+            (Some(meant), Some(value)) => renamed(&path, key, &fields.path, meant, value),
+            (_, Some(Value::Map(inner)))
+                if key == "arguments" && inner.keys().all(|key| kind.keys.contains(&key.as_str())) =>
+            {
+                inner.keys().for_each(|key| self.report.stands_for(&fields.path, key));
+                let moves = inner.keys().map(|key| Fix::moved(&path.key(key), fields.path.key(key)));
+                Help::new("put its keys into the step", moves.fold(Fix::default(), Fix::and).and(Fix::remove(&path)))
+            }
+            _ => format!("it belongs to: {}", owners.join(", ")).into(),
         };
         if let Some(meant) = meant {
             self.report.stands_for(&fields.path, meant);

@@ -22,7 +22,7 @@ pub(crate) struct ExecutionView {
     pub(crate) parent: Option<String>,
     /// The reason, if it is quarantined.
     pub(crate) quarantined: Option<String>,
-    /// The next command, if it has not ended and nobody works on it.
+    /// The next command, if it has not ended and no process runs it.
     pub(crate) unattended: Option<String>,
     pub(crate) attempts: Vec<AttemptHistory>,
     /// The status and the results.

@@ -67,7 +67,7 @@ pub(super) struct Attempt {
     error: (),
     /// Cause of the attempt.
     because: String,
-    /// Reason why the attempt was skipped, retried, cancelled or decided.
+    /// Reason why the attempt was skipped, retried, not retried, cancelled or decided.
     #[schema(nullable = false)]
     note: Option<String>,
     /// Decisions of an approval step.

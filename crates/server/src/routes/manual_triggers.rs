@@ -176,7 +176,7 @@ pub(super) struct Started {
     /// Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed.
     #[schema(value_type = Option<Object>)]
     error: Data,
-    /// Warnings: `{severity, code, path, line, column, message, help}`. They name approvers of the workflow and its
+    /// Warnings: `{severity, code, path, line, column, message, help, fix}`. They name approvers of the workflow and its
     /// subworkflows who currently cannot decide. Empty if an earlier request started the execution.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Data>,

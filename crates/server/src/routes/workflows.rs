@@ -142,7 +142,7 @@ pub(crate) struct SavedBody {
     /// Current state of the workflow.
     #[serde(flatten)]
     workflow: WorkflowBody,
-    /// Warnings: `{severity, code, path, line, column, message, help}`. They include approvers of the workflow and its
+    /// Warnings: `{severity, code, path, line, column, message, help, fix}`. They include approvers of the workflow and its
     /// subworkflows who currently cannot decide.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Data>,

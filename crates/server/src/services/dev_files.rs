@@ -8,7 +8,7 @@ use mainspring_kernel::diagnostic::Diagnostic;
 const DIAGNOSTICS_MAX: usize = 50;
 
 /// A definition file of the watched folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DevFile {
     /// Name of the file.
     pub name: String,

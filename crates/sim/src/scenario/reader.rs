@@ -4,6 +4,7 @@ use mainspring_kernel::{
     definition::nearest,
     diagnostic::{self, Diagnostic, Severity},
     document::{Document, Path},
+    fix::Fix,
     plan::Decision,
     value::{Map, Value},
 };
@@ -130,7 +131,7 @@ impl<'a> Reader<'a> {
             _ => self.document.place(path),
         };
         let (severity, path, message, help) = (Severity::Error, path.clone(), message.into(), help.into());
-        self.problems.push(Diagnostic { severity, code, path, place, message, help });
+        self.problems.push(Diagnostic { severity, code, path, place, message, help, fix: Fix::default() });
     }
 
     pub(super) fn wrong_kind(&mut self, part: &Part<'_>, wanted: &str) {

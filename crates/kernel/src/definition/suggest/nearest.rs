@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::synonyms::synonym;
-use crate::diagnostic::quoted;
+use crate::{definition::help::Help, document::Path};
 
 /// Names longer than this are not compared: the time grows with the square of the length.
 const COMPARED_BYTES_MAX: usize = 64;
@@ -27,11 +27,15 @@ pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -
     synonym(word, known.clone()).or_else(|| nearest(word, known))
 }
 
-/// Returns the help text for an unknown word: the one that was meant, otherwise all known words.
-pub(in crate::definition) fn write_instead<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+/// Returns the help for an unknown word at a path: the one that was meant, otherwise all known words.
+pub(in crate::definition) fn write_instead<'a>(
+    path: &Path,
+    word: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Help {
     match meant(word, known.clone()) {
-        Some(known) => format!("write {}", quoted(known)),
-        None => known_here(known),
+        Some(known) => Help::value(path, known),
+        None => known_here(known).into(),
     }
 }
 

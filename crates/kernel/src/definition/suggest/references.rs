@@ -5,13 +5,36 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::nearest::meant;
 use crate::{
-    definition::{references::Reader, report::named},
+    definition::{help::Help, references::Reader, report::named},
+    document::Path,
     reference::{self, OUTCOMES, RESERVED_NAMES},
     value::Value,
 };
 
 /// Prefixes before step names in other languages, as in `steps.fetch.output`.
 const HOLDERS: [&str; 7] = ["steps", "nodes", "tasks", "jobs", "outputs", "results", "needs"];
+
+/// Parts between a step and a field of its output in other languages.
+const OUTPUTS: [&str; 5] = ["output", "outputs", "result", "results", "data"];
+
+/// The beginnings of references in other languages, with the one that means the same. A longer one stands before its
+/// prefix.
+const BEGINNINGS: [(&str, &str); 14] = [
+    ("inputs.parameters", "input"),
+    ("workflow.parameters", "input"),
+    ("event.data", "input"),
+    ("trigger.data", "input"),
+    ("github.event.inputs", "input"),
+    ("flow_input", "input"),
+    ("trigger", "input"),
+    ("inputs", "input"),
+    ("event", "input"),
+    ("params", "vars"),
+    ("parameters", "vars"),
+    ("variables", "vars"),
+    ("var", "vars"),
+    ("context", "ctx"),
+];
 
 /// References by which authors ask for the outcome of the execution.
 const OUTCOME_WORDS: [&str; 8] = [
@@ -29,44 +52,69 @@ const OUTCOME_WORDS: [&str; 8] = [
 const STEPS_LISTED_MAX: usize = 12;
 
 impl Reader<'_, '_> {
-    /// Returns the help text for a reference to an unknown name.
-    pub(in crate::definition) fn meant_by(&mut self, reference: &str) -> String {
+    /// Returns the help for a reference to an unknown name at a path.
+    pub(in crate::definition) fn meant_by(&mut self, reference: &str, path: &Path) -> Help {
         let (name_length, _) = reference::length(reference).unwrap_or_default();
         let (name, rest) = reference.split_at(name_length);
         let as_text = format!("or `@@{reference}` if it is meant as text");
         if let Some(help) = self.of_loop(name) {
-            return help;
+            return help.into();
         }
         if !self.report.may_search() {
-            return format!("write `@@{reference}` if it is meant as text");
+            return format!("write `@@{reference}` if it is meant as text").into();
         }
         if OUTCOME_WORDS.iter().any(|word| reference == *word) {
+            let outcomes = OUTCOMES.join(", ");
             return match self.outline.is_in_finally(self.number) && !self.at_end_of_all {
-                true => format!("write `@ctx.outcome`: {}, {as_text}", OUTCOMES.join(", ")),
-                false => {
-                    format!("`@ctx.outcome` is known to steps of `finally: […]` at the root: {}", OUTCOMES.join(", "))
+                true => {
+                    let fix = self.report.reworded(path, reference, "ctx.outcome");
+                    Help::new(format!("write `@ctx.outcome`: {outcomes}, {as_text}"), fix)
                 }
+                false => format!("`@ctx.outcome` is known to steps of `finally: […]` at the root: {outcomes}").into(),
             };
         }
-        if let Some(step) = self.behind_holder(name, rest) {
-            return format!("write `@{step}` and a path into it: a step's name stands for its output, {as_text}");
+        if let Some(meant) = self.translated(reference) {
+            let fix = self.report.reworded(path, reference, &meant);
+            return Help::new(format!("write `@{meant}`, {as_text}"), fix);
         }
         if let Some(help) = self.of_output_variable(name, rest).or_else(|| self.of_label(name)) {
-            return help;
-        }
-        if self.outline.declared.variables.is_some_and(|declared| declared.contains_key(name)) {
-            return format!("write `@vars.{reference}`, {as_text}");
-        }
-        let schema = self.outline.declared.input_schema;
-        if schema.and_then(|schema| schema.get("properties")?.get(name)).is_some() {
-            return format!("write `@input.{reference}`, {as_text}");
+            return help.into();
         }
         let reserved = RESERVED_NAMES.into_iter().filter(|name| self.root_of(name).is_some());
         let steps = self.outline.names.keys().filter(|id| reference::is_name(id)).map(String::as_str);
         match meant(name, reserved.chain(steps)) {
-            Some(meant) => format!("write `@{meant}{rest}`, {as_text}"),
-            None => format!("{}; write `@@{reference}` if it is meant as text", self.known_roots()),
+            Some(meant) => {
+                let fix = self.report.reworded(path, reference, &format!("{meant}{rest}"));
+                Help::new(format!("write `@{meant}{rest}`, {as_text}"), fix)
+            }
+            None => format!("{}; write `@@{reference}` if it is meant as text", self.known_roots()).into(),
         }
+    }
+
+    /// Returns the reference that means the same as one of another language; `None` if there is no such name here.
+    pub(in crate::definition) fn translated(&self, reference: &str) -> Option<String> {
+        let name = &reference[..reference::length(reference)?.0];
+        let rest = &reference[name.len()..];
+        if let Some(step) = self.behind_holder(name, rest) {
+            return Some(step);
+        }
+        if self.root_of(name).is_some() {
+            return None;
+        }
+        if name == "each" && self.root_of("item").is_some() {
+            return Some(format!("item{rest}"));
+        }
+        if self.outline.declared.variables.is_some_and(|declared| declared.contains_key(name)) {
+            return Some(format!("vars.{reference}"));
+        }
+        let schema = self.outline.declared.input_schema;
+        if schema.and_then(|schema| schema.get("properties")?.get(name)).is_some() {
+            return Some(format!("input.{reference}"));
+        }
+        BEGINNINGS.iter().find_map(|(begin, meant)| {
+            let rest = reference.strip_prefix(begin).filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']))?;
+            Some(format!("{meant}{rest}"))
+        })
     }
 
     /// Lists the names that references may begin with. The steps that come later are among them: they say how they differ.
@@ -100,11 +148,21 @@ impl Reader<'_, '_> {
         Some(help.into())
     }
 
-    /// Returns the step name after a prefix of another language, as in `@steps.fetch.output`.
-    fn behind_holder<'n>(&self, name: &str, rest: &'n str) -> Option<&'n str> {
-        let rest = rest.strip_prefix('.').filter(|_| HOLDERS.contains(&name))?;
+    /// Returns the reference to a step after a prefix of another language, as in `@steps.fetch.outputs.stdout`.
+    fn behind_holder(&self, name: &str, rest: &str) -> Option<String> {
+        let rest = rest.strip_prefix('.').filter(|_| HOLDERS.contains(&name) && self.root_of(name).is_none())?;
         let step = &rest[..reference::length(rest)?.0];
-        self.outline.names.contains_key(step).then_some(step)
+        self.outline.names.get(step)?;
+        let below = &rest[step.len()..];
+        let output = OUTPUTS.iter().find_map(|output| {
+            let field = below.strip_prefix('.')?.strip_prefix(output)?;
+            (field.is_empty() || field.starts_with(['.', '['])).then_some(field)
+        });
+        Some(match output {
+            Some(".result") => format!("{step}.stdout"),
+            Some(field) => format!("{step}{field}"),
+            None => format!("{step}{below}"),
+        })
     }
 
     /// Explains a reference to an output variable. Output variables belong to the output of the execution; steps refer

@@ -1,11 +1,19 @@
 //! Help texts for values of the wrong type.
 
-use alloc::{format, string::String};
+use alloc::{
+    format,
+    string::{String, ToString},
+};
 
-use super::synonyms::synonym;
+use super::{
+    adapt::{adapted, as_text},
+    synonyms::synonym,
+};
 use crate::{
-    definition::fields::Fields,
+    definition::{fields::Fields, help::Help},
     diagnostic::quoted,
+    document::Path,
+    fix::Fix,
     json,
     limits::WAIT_MAX_MS,
     reference::is_whole,
@@ -31,14 +39,32 @@ const OBJECTS: [(&str, &str); 13] = [
 
 /// Returns the help text for a value of the wrong type, or an empty text. `wanted` is the expected type in the words of
 /// the message.
-pub(in crate::definition) fn of_kind(key: &str, wanted: &str, value: &Value) -> String {
+pub(in crate::definition) fn of_kind(path: &Path, key: &str, wanted: &str, value: &Value) -> Help {
     if matches!(value, Value::Null) {
-        return "give it a value, or leave the key out".into();
+        return match key {
+            "steps" | "nodes" => "as in: write `[{id: a, type: bash, command: ls}]`".into(),
+            "command" => "give it a value in quotes: `#` begins a comment".into(),
+            _ => "give it a value, or leave the key out".into(),
+        };
+    }
+    if let Some(help) = adapted(key, key, value).at_value(path) {
+        let is_time =
+            wanted.starts_with("a whole number") && value.as_text().is_some_and(|text| milliseconds(text).is_some());
+        return if is_time { Help::new(format!("{}: it is in milliseconds", help.text), help.fix) } else { help };
     }
     match wanted {
+        "text" if as_text(value).is_some() => {
+            Help::new("put it in quotes", as_text(value).map(|text| Fix::replace(path, text)).unwrap_or_default())
+        }
+        "true or false" => of_truth(path, value),
+        _ if wanted.starts_with("a whole number") || wanted == "a number" => of_number(path, value),
+        _ => in_words(key, wanted, value).into(),
+    }
+}
+
+fn in_words(key: &str, wanted: &str, value: &Value) -> String {
+    match wanted {
         "text" => of_text(key, value),
-        "true or false" => of_truth(value),
-        _ if wanted.starts_with("a whole number") || wanted == "a number" => of_number(key, value),
         _ if wanted.starts_with("a list") => of_list(key, value),
         _ if wanted.starts_with("an object") => of_object(key, wanted, value),
         _ => String::new(),
@@ -47,7 +73,6 @@ pub(in crate::definition) fn of_kind(key: &str, wanted: &str, value: &Value) -> 
 
 fn of_text(key: &str, value: &Value) -> String {
     match value {
-        Value::Number(_) | Value::Bool(_) => "put it in quotes".into(),
         Value::List(_) if key == "ref" => {
             "refer to a list: one that is written out belongs into the input or the default of a variable".into()
         }
@@ -55,7 +80,7 @@ fn of_text(key: &str, value: &Value) -> String {
     }
 }
 
-fn of_truth(value: &Value) -> String {
+fn of_truth(path: &Path, value: &Value) -> Help {
     let is_one_of = |words: &[&str]| match value {
         Value::Text(text) => words.iter().any(|word| text.eq_ignore_ascii_case(word)),
         _ => false,
@@ -64,26 +89,30 @@ fn of_truth(value: &Value) -> String {
         return "write it out: it is settled before anything runs".into();
     }
     match value.as_u64() {
-        Some(1) => "write true".into(),
-        Some(0) => "write false".into(),
-        _ if is_one_of(&["true", "yes", "on", "y"]) => "write true, without quotes".into(),
-        _ if is_one_of(&["false", "no", "off", "n"]) => "write false, without quotes".into(),
-        _ => String::new(),
+        Some(1) => Help::value(path, true),
+        Some(0) => Help::value(path, false),
+        _ if is_one_of(&["true", "yes", "on", "y"]) => {
+            Help::new("write true, without quotes", Fix::replace(path, true))
+        }
+        _ if is_one_of(&["false", "no", "off", "n"]) => {
+            Help::new("write false, without quotes", Fix::replace(path, false))
+        }
+        _ => Help::default(),
     }
 }
 
-fn of_number(key: &str, value: &Value) -> String {
-    let Some(text) = value.as_text() else { return String::new() };
+fn of_number(path: &Path, value: &Value) -> Help {
+    let Some(text) = value.as_text() else { return Help::default() };
     if is_whole(value) {
         return "write the number: it is settled before anything runs".into();
     }
-    let text = text.trim();
-    if let Ok(Value::Number(number)) = json::value(text.as_bytes()) {
-        return format!("write {}, without quotes", json::compact(&Value::Number(number)));
-    }
-    match milliseconds(text).filter(|_| key.ends_with("Ms") || key.ends_with("_ms")) {
-        Some(number) => format!("write {}: it is in milliseconds", json::compact(&Value::Number(number))),
-        None => String::new(),
+    match json::value(text.trim().as_bytes()) {
+        Ok(number @ Value::Number(_)) => {
+            let text = format!("write {}, without quotes", json::compact(&number));
+            Help::new(text, Fix::replace(path, number))
+        }
+        _ if path.to_string().ends_with("priority") => "the greater number goes first: write `10`".into(),
+        _ => Help::default(),
     }
 }
 
@@ -97,7 +126,7 @@ const UNITS: [(&[&str], u32); 5] = [
 ];
 
 /// Parses a duration with a unit, such as `30s` or `5 min`.
-fn milliseconds(text: &str) -> Option<Number> {
+pub(in crate::definition) fn milliseconds(text: &str) -> Option<Number> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().ok()?;
     let unit = text[digits..].trim();
@@ -120,13 +149,11 @@ fn of_list(key: &str, value: &Value) -> String {
 
 fn of_object(key: &str, wanted: &str, value: &Value) -> String {
     match (key, value) {
-        ("forEach", Value::Text(text)) if is_whole(value) => return format!("write {{ref: {}}}", quoted(text)),
         ("forEach", _) => {
             return "write {ref: \"@step.list\"}: a list that is written out belongs into the input or the default of a \
                     variable"
                 .into();
         }
-        ("action", Value::Text(text)) => return format!("write {{toolName: {}}}", quoted(text)),
         ("variables", _) if wanted != "an object" => return "write {name: value}".into(),
         _ => {}
     }
@@ -135,16 +162,16 @@ fn of_object(key: &str, wanted: &str, value: &Value) -> String {
 }
 
 /// Returns the help text for a step type that means "for each" in other languages. Here `forEach` is a key of any step.
-pub(in crate::definition) fn of_each(name: &str, fields: &Fields<'_>) -> Option<String> {
+pub(in crate::definition) fn of_each(name: &str, fields: &Fields<'_>) -> Option<Help> {
     const LIST: &str = "forEach: {ref: \"@step.list\"}";
     synonym(name, ["forEach"])?;
     let is_body = |key: &String| key == "steps" || synonym(key, ["steps"]).is_some();
     let has_list = fields.get("forEach").is_some_and(|list| list.as_map().is_some());
     Some(match (fields.map.keys().any(is_body), has_list) {
-        (true, true) => "write \"loop\"".into(),
-        (true, false) => format!("write \"loop\", and beside its `steps` {LIST}"),
+        (true, true) => Help::value(&fields.path.key("type"), "loop"),
+        (true, false) => format!("write \"loop\", and beside its `steps` {LIST}").into(),
         (false, true) => "write the type of what is done for each item: `forEach` stands beside it".into(),
-        (false, false) => format!("write the type of what is done for each item, and beside it {LIST}"),
+        (false, false) => format!("write the type of what is done for each item, and beside it {LIST}").into(),
     })
 }
 
