@@ -1,9 +1,10 @@
-//! The language server: diagnostics, completion, hover, definition and rename, over standard input and output.
+//! The language server: diagnostics, quick fixes, completion, hover, definition and rename, over standard input and output.
 //!
 //! It is synchronous and has one thread. Diagnostics of a changed text are sent when no message waits, so that they do
 //! not delay an answer. The compiler is the caller's, since functions and schemas are checked in its workers.
 
 mod complete;
+mod fixes;
 mod objects;
 mod outline;
 mod position;
@@ -14,11 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::{
-    CompletionList, CompletionOptions, CompletionParams, Diagnostic as LspDiagnostic, DiagnosticSeverity,
-    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, GotoDefinitionParams,
-    HoverParams, HoverProviderCapability, Location, NumberOrString, OneOf, PublishDiagnosticsParams, RenameOptions,
-    RenameParams, ServerCapabilities, TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind,
-    TextEdit, Uri, WorkDoneProgressOptions, WorkspaceEdit,
+    CodeAction, CodeActionKind, CodeActionOrCommand, CodeActionParams, CodeActionProviderCapability, CompletionList,
+    CompletionOptions, CompletionParams, Diagnostic as LspDiagnostic, DiagnosticSeverity, DidChangeTextDocumentParams,
+    DidCloseTextDocumentParams, DidOpenTextDocumentParams, GotoDefinitionParams, HoverParams, HoverProviderCapability,
+    Location, NumberOrString, OneOf, PublishDiagnosticsParams, RenameOptions, RenameParams, ServerCapabilities,
+    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, TextEdit, Uri,
+    WorkDoneProgressOptions, WorkspaceEdit,
 };
 use mainspring_kernel::{
     definition::Syntax,
@@ -75,6 +77,7 @@ fn capabilities() -> ServerCapabilities {
         completion_provider: Some(completion),
         hover_provider: Some(HoverProviderCapability::Simple(true)),
         definition_provider: Some(OneOf::Left(true)),
+        code_action_provider: Some(CodeActionProviderCapability::Simple(true)),
         rename_provider: Some(OneOf::Right(RenameOptions { prepare_provider: Some(true), work_done_progress_options })),
         ..ServerCapabilities::default()
     }
@@ -161,6 +164,7 @@ impl Server<'_> {
             "textDocument/definition" => respond(id, self.definition(params)),
             "textDocument/prepareRename" => respond(id, self.prepare_rename(params)),
             "textDocument/rename" => respond(id, self.rename(params)),
+            "textDocument/codeAction" => respond(id, self.code_actions(params)),
             method => Response::new_err(id, ErrorCode::MethodNotFound as i32, format!("{method} is not supported")),
         }
     }
@@ -218,6 +222,36 @@ impl Server<'_> {
         #[allow(clippy::mutable_key_type)]
         let changes = HashMap::from([(at.text_document.uri, edits)]);
         to_json(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() })
+    }
+
+    /// Returns the fixes of the diagnostics in a range.
+    fn code_actions(&self, params: Json) -> Result<Json, String> {
+        let CodeActionParams { text_document, range, .. } = parsed(params)?;
+        let address = text_document.uri.as_str();
+        let Text { text, outline } = self.texts.get(address).ok_or_else(|| format!("{address} is not open"))?;
+        if !objects::is_definition(outline) || address.contains(".scenario.") {
+            return to_json(Vec::<CodeActionOrCommand>::new());
+        }
+        let found = (self.check)(text, syntax(address));
+        let near = found.iter().filter_map(|found| {
+            let place = position::of_place(text, found.place?);
+            (place.start <= range.end && range.start <= place.end).then_some(found)
+        });
+        let actions = near.filter_map(|found| {
+            let (bytes, new_text) = fixes::edit(text, syntax(address), found)?;
+            let edits = vec![TextEdit { range: position::range(text, &bytes), new_text }];
+            // The protocol has a map here; lsp-types names the type of its keys.
+            #[allow(clippy::mutable_key_type)]
+            let changes = HashMap::from([(text_document.uri.clone(), edits)]);
+            Some(CodeActionOrCommand::CodeAction(CodeAction {
+                title: found.help.clone(),
+                kind: Some(CodeActionKind::QUICKFIX),
+                diagnostics: Some(vec![diagnostic(text, found)]),
+                edit: Some(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }),
+                ..CodeAction::default()
+            }))
+        });
+        to_json(actions.collect::<Vec<_>>())
     }
 
     /// Refuses a rename after which the definition has errors that it does not have now: a place was missed, or was

@@ -32,12 +32,19 @@ pub(super) fn range(text: &str, bytes: &Range<usize>) -> LspRange {
     LspRange::new(position(text, bytes.start), position(text, bytes.end))
 }
 
+/// Returns the byte of a place of the compiler.
+pub(super) fn offset_of_place(text: &str, place: Place) -> usize {
+    let start = line_start(text, place.line.saturating_sub(1));
+    let line = text[start..].split('\n').next().unwrap_or_default();
+    let column = place.column.saturating_sub(1) as usize;
+    start + line.char_indices().nth(column).map_or(line.len(), |(at, _)| at)
+}
+
 /// Returns the range of a place of the compiler: from there to the end of the word, or of the line.
 pub(super) fn of_place(text: &str, place: Place) -> LspRange {
     let start = line_start(text, place.line.saturating_sub(1));
     let line = text[start..].split('\n').next().unwrap_or_default();
-    let column = place.column.saturating_sub(1) as usize;
-    let from = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
+    let from = offset_of_place(text, place) - start;
     let word = line[from..].find([' ', ',', '}', ']']).filter(|length| *length > 0);
     let until = word.map_or(line.trim_end().len().max(from), |length| from + length);
     range(text, &(start + from..start + until))
