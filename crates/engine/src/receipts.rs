@@ -65,14 +65,14 @@ impl Signer {
 
     /// Signs the receipts of a batch. A batch that is sent again keeps its signatures.
     pub fn sign(&self, batch: &Batch) {
-        let is_unsigned = |part: &&Part| !part.receipts.is_empty() && part.signed.get().is_none();
+        let is_unsigned = |part: &&Part| !part.receipts.new.is_empty() && part.receipts.signed.get().is_none();
         let parts: Vec<&Part> = batch.parts.iter().filter(is_unsigned).collect();
         let envelopes: Vec<(Via, Vec<u8>)> = parts.iter().flat_map(|part| self.envelopes(part)).collect();
         let mut proofs = self.key.sign(&envelopes).into_iter().map(|proof| proof.encode());
         for part in parts {
-            let proofs = proofs.by_ref().take(part.receipts.len()).collect();
+            let proofs = proofs.by_ref().take(part.receipts.new.len()).collect();
             let key = (!self.is_stored).then(|| self.stored.clone());
-            let _ = part.signed.set(Signed { proofs, key });
+            let _ = part.receipts.signed.set(Signed { proofs, key });
         }
     }
 
@@ -80,7 +80,7 @@ impl Signer {
     pub fn committed(&mut self, batch: &Batch, answer: &Result<Vec<PartOutcome>, CommitError>) {
         let Ok(answers) = answer else { return };
         let is_durable = |(part, outcome): (&Part, &PartOutcome)| {
-            *outcome == PartOutcome::Durable && part.signed.get().is_some_and(|signed| signed.key.is_some())
+            *outcome == PartOutcome::Durable && part.receipts.signed.get().is_some_and(|signed| signed.key.is_some())
         };
         self.is_stored |= batch.parts.iter().zip(answers).any(is_durable);
     }
@@ -88,7 +88,7 @@ impl Signer {
     fn envelopes<'p>(&'p self, part: &'p Part) -> impl Iterator<Item = (Via, Vec<u8>)> + 'p {
         let mut frames = part.frames.iter();
         let mut payload = move |new: &NewReceipt| match (new.late, new.receipt.frame) {
-            (Some(late), _) => part.late_receipts.get(late).map(|late| payload_of_late(&late.body)),
+            (Some(late), _) => part.receipts.late.get(late).map(|late| payload_of_late(&late.body)),
             (None, Some((sequence, _))) => {
                 // Receipts are in the order of their frames.
                 let frame = frames.find(|frame| frame.sequence == sequence);
@@ -96,7 +96,7 @@ impl Signer {
             }
             (None, None) => None,
         };
-        part.receipts.iter().map(move |new| {
+        part.receipts.new.iter().map(move |new| {
             let payload = payload(new).expect("a draft has the frame or the late receipt of each of its receipts");
             (new.receipt.via, new.receipt.envelope(payload, self.key.recorder()))
         })
@@ -108,7 +108,7 @@ impl Signer {
 pub struct CheckedReceipt {
     /// The receipt as the journal has it, or the late one.
     pub receipt: Receipt,
-    /// The hash of its payload.
+    /// SHA-256, as the envelope has it.
     pub payload: Hash,
     /// The stored proof, if there is one.
     pub proof: Option<Vec<u8>>,

@@ -358,9 +358,9 @@ impl Shard {
     fn decide(&mut self, now: u64, execution: ExecutionKey, queued: PendingInput) {
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get_mut(&execution) else { return };
         if self.telemetry.makes_spans {
-            loaded.span_start = SpanStart::of(&loaded.state, &queued.input);
+            loaded.before_turn.span_start = SpanStart::of(&loaded.state, &queued.input);
         }
-        loaded.intent = receipt::intent_of(&loaded.state, &queued.input);
+        loaded.before_turn.intent = receipt::intent_of(&loaded.state, &queued.input);
         if let Some(rest) = self.whole(now, execution, &queued) {
             return self.suspend(execution, queued, rest);
         }
@@ -454,11 +454,11 @@ impl Shard {
             let audit = audit.or_else(|| audit::of_itself(&loaded.state, &frame.input, &frame.records).map(Box::new));
             self.telemetry.counters.turn(&frame.input);
             let spans = match self.telemetry.makes_spans {
-                true => trace_spans::ended(&loaded.state, &frame.input, &frame.records, loaded.span_start),
+                true => trace_spans::ended(&loaded.state, &frame.input, &frame.records, loaded.before_turn.span_start),
                 false => Vec::new(),
             };
             let of_frame = Some((frame.sequence, hash));
-            let receipt = Receipt::of(&loaded.state, &frame.input, loaded.intent, via, now, of_frame);
+            let receipt = Receipt::of(&loaded.state, &frame.input, loaded.before_turn.intent, via, now, of_frame);
             loaded.last_records = frame.records.len();
             (loaded.head, loaded.next_sequence) = (hash, frame.sequence + 1);
             loaded.summary = Summary::of(&loaded.state);

@@ -66,6 +66,6 @@ pub(crate) const EXISTENCE_SINCE: u32 = 9;
 /// Version since which `agent_message` steps and people send messages to conversations, which several agents may continue.
 pub const MESSAGES_SINCE: u32 = 10;
 
-/// Version since which every receipt of an execution is signed by the node that records it. No rule differs: the pinned
-/// version tells a verification that a receipt without a signature has lost it.
+/// Version since which every receipt of an execution is signed by the node that records it. No rule follows from
+/// it: a verification knows by the pinned version that a receipt without a signature has lost it.
 pub const SIGNED_RECEIPTS_SINCE: u32 = 10;

@@ -66,7 +66,7 @@ pub struct Recorder {
     pub key: Hash,
     /// Its name: the name in the cluster, or host and process.
     pub name: String,
-    /// Its release.
+    /// The version of Mainspring that it runs.
     pub release: String,
 }
 
@@ -161,17 +161,19 @@ impl Receipt {
             ("name", recorder.name.as_str().into()),
             ("version", recorder.release.as_str().into()),
         ]);
+        let frame = self
+            .frame
+            .map(|(sequence, hash)| Value::map([("sequence", Value::from(sequence)), ("sha256", hash.hex().into())]));
         Value::map([
             ("at", Value::from(rfc3339(self.at))),
             ("attempt", self.attempt.into()),
             ("effect", self.effect.as_str().into()),
             ("executionKey", self.execution.to_string().into()),
             ("executor", executor),
-            ("frameSha256", self.frame.map(|(_, hash)| hash.hex()).into()),
+            ("frame", frame.into()),
             ("intent", self.intent.map(|intent| intent.hex()).into()),
             ("payloadSha256", payload.hex().into()),
             ("planHash", self.plan_hash.prefixed().into()),
-            ("sequence", self.frame.map(|(sequence, _)| sequence).into()),
             ("status", self.status.into()),
             ("step", self.step.as_str().into()),
             ("via", self.via.name().into()),

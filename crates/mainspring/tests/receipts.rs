@@ -29,7 +29,9 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::prelude::*;
-use mainspring_store::{Batch, NewReceipt, Part, ReadLimit, Store, memory::MemoryStore, sqlite::SqliteStore};
+use mainspring_store::{
+    Batch, NewReceipt, Part, PartReceipts, ReadLimit, Store, memory::MemoryStore, sqlite::SqliteStore,
+};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -40,7 +42,7 @@ const DEFINITION: &str = r#"
 name: NAME
 steps:
   - {id: first, type: bash, command: echo said}
-  - {id: second, type: bash, command: "exit $((2 - MAINSPRING_ATTEMPT))", retry: {maxAttempts: 2, initialDelayMs: 1}}
+  - {id: second, type: bash, command: "exit $((2 - MAINSPRING_ATTEMPT))", retry: {maxAttempts: 2, initialDelayMs: 1, retryOn: [failed]}}
 "#;
 
 /// A folder with two ended executions.
@@ -135,8 +137,15 @@ async fn run(engine: &Engine, id: &str) -> ExecutionKey {
     let key = engine.new_key().unwrap();
     let mut watch = engine.watch(key);
     engine.start_as(key, request).await.unwrap();
-    while watch.recv().await.expect("it is watched to its end").status != ExecutionStatus::Completed {}
-    key
+    loop {
+        match watch.recv().await.expect("it is watched to its end").status {
+            ExecutionStatus::Running => {}
+            status => {
+                assert_eq!(status, ExecutionStatus::Completed);
+                return key;
+            }
+        }
+    }
 }
 
 #[test]
@@ -196,7 +205,7 @@ fn a_change_of_any_byte_of_a_signature_is_found() {
 #[test]
 fn a_signature_of_another_receipt_is_found() {
     let stage = Stage::new();
-    // Of another attempt of the same step, of another step, and of another execution.
+    // The signatures belong to another attempt of the step, to another step, and to another execution.
     for (place, from) in [(1, 2), (0, 1)] {
         stage.set_proof(place, Some(&stage.proof(stage.one, from)));
         stage.broken("it is not the receipt that the executor key");
@@ -224,12 +233,13 @@ fn a_forged_signature_with_a_forged_certificate_is_found() {
     let store = stage.store();
     let sequence = stage.frames(stage.one)[0];
     let frames = store.frames(stage.one, sequence, ReadLimit::of(1)).unwrap();
-    let receipts = vec![NewReceipt { receipt: all[0].receipt.clone(), late: None }];
+    let new = vec![NewReceipt { receipt: all[0].receipt.clone(), late: None }];
+    let receipts = PartReceipts { new, ..PartReceipts::default() };
     let sign = |installation: &[u8; 32]| {
         let part = Part { frames: frames.clone(), receipts: receipts.clone(), ..Part::empty(stage.one, 0) };
         let batch = Batch { parts: vec![part], ..Batch::default() };
         Signer::of_seed(&[3; 32], installation, "node", 5).sign(&batch);
-        batch.parts[0].signed.get().unwrap().clone()
+        batch.parts[0].receipts.signed.get().unwrap().clone()
     };
     let insert = |installation: &[u8; 32]| {
         let signed = sign(installation);

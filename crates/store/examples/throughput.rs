@@ -19,7 +19,8 @@ use mainspring_kernel::{
     stored_frame::{Head, StoredFrame, StoredValue},
 };
 use mainspring_store::{
-    Batch, ExecutionRow, Expected, Fence, NewReceipt, Part, PartOutcome, RowChange, Signed, Store, sqlite::SqliteStore,
+    Batch, ExecutionRow, Expected, Fence, NewReceipt, Part, PartOutcome, PartReceipts, RowChange, Signed, Store,
+    sqlite::SqliteStore,
 };
 
 const COMMITS_PER_EXECUTION: u64 = 4;
@@ -105,6 +106,7 @@ fn part(number: u64, sequence: u64, is_signed: bool) -> Part {
     let is_last = sequence + 1 == COMMITS_PER_EXECUTION;
     let signed = Signed { proofs: vec![vec![7; 240]], key: None };
     let receipt = NewReceipt { receipt: receipt(execution, (sequence, hash(sequence))), late: None };
+    let receipts = PartReceipts { late: Vec::new(), new: vec![receipt], signed: OnceLock::from(signed) };
     Part {
         execution,
         partition: (number % PARTITIONS) as u32,
@@ -122,9 +124,7 @@ fn part(number: u64, sequence: u64, is_signed: bool) -> Part {
         plans: Vec::new(),
         consumed: Vec::new(),
         messages: Vec::new(),
-        late_receipts: Vec::new(),
-        receipts: if is_signed && sequence > 0 { vec![receipt] } else { Vec::new() },
-        signed: OnceLock::from(signed),
+        receipts: if is_signed && sequence > 0 { receipts } else { PartReceipts::default() },
         audit: Vec::new(),
         gates_closed: Vec::new(),
         gates_opened: Vec::new(),

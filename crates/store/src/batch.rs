@@ -60,12 +60,8 @@ pub struct Part {
     pub consumed: Vec<String>,
     /// Messages to other executions.
     pub messages: Vec<InboxMessage>,
-    /// Receipts that came too late to count.
-    pub late_receipts: Vec<LateReceipt>,
-    /// The receipts of the frames and the late ones, in order, as they are to be signed.
-    pub receipts: Vec<NewReceipt>,
-    /// The signatures of `receipts`. Set once, before the commit and by another thread than the one that decides.
-    pub signed: OnceLock<Signed>,
+    /// The receipts in the frames, and those that came too late to count.
+    pub receipts: PartReceipts,
     /// Entries of audit logs, appended in the order of the parts.
     pub audit: Vec<AuditEntry>,
     /// Gates that are no longer open, by step name and number; all listed ones at the end of an execution. Ignored
@@ -74,6 +70,17 @@ pub struct Part {
     /// Gates of this execution that were opened. A listed gate stays as it is. Ignored without frames, or if the
     /// execution ends.
     pub gates_opened: Vec<GateRow>,
+}
+
+/// Receipts to store, with the signatures that another thread adds.
+#[derive(Debug, Clone, Default)]
+pub struct PartReceipts {
+    /// Receipts that came too late to count.
+    pub late: Vec<LateReceipt>,
+    /// The receipts of the frames and the late ones, in order, as they are to be signed.
+    pub new: Vec<NewReceipt>,
+    /// The signatures of `new`. Set once, before the commit and by another thread than the one that decides.
+    pub signed: OnceLock<Signed>,
 }
 
 /// A receipt of a part.
@@ -136,9 +143,7 @@ impl Part {
             plans: Vec::new(),
             consumed: Vec::new(),
             messages: Vec::new(),
-            late_receipts: Vec::new(),
-            receipts: Vec::new(),
-            signed: OnceLock::new(),
+            receipts: PartReceipts::default(),
             audit: Vec::new(),
             gates_closed: Vec::new(),
             gates_opened: Vec::new(),
@@ -151,8 +156,8 @@ impl Part {
         let frames: usize = self.frames.iter().map(StoredFrame::byte_count).sum();
         let plans: usize = self.plans.iter().map(|plan| plan.bytes.len()).sum();
         let messages: usize = self.messages.iter().map(InboxMessage::byte_count).sum();
-        let late: usize = self.late_receipts.iter().map(|late| late.body.len()).sum();
-        frames + plans + messages + late + self.receipts.len() * PROOF_BYTES
+        let late: usize = self.receipts.late.iter().map(|late| late.body.len()).sum();
+        frames + plans + messages + late + self.receipts.new.len() * PROOF_BYTES
     }
 
     /// Returns the frames, each with the proof of its receipt if it has one.
@@ -170,20 +175,20 @@ impl Part {
     /// Returns the late receipts, each with its proof if it has one.
     pub(crate) fn late_with_proofs(&self) -> impl Iterator<Item = (&LateReceipt, Option<&[u8]>)> {
         let mut proofs = self.proofs().filter_map(|(new, proof)| Some((new.late?, proof))).peekable();
-        self.late_receipts.iter().enumerate().map(move |(index, late)| {
+        self.receipts.late.iter().enumerate().map(move |(index, late)| {
             let proof = proofs.next_if(|(of, _)| *of == index);
             (late, proof.map(|(_, proof)| proof))
         })
     }
 
     fn proofs(&self) -> impl Iterator<Item = (&NewReceipt, &[u8])> {
-        let proofs = self.signed.get().map(|signed| signed.proofs.as_slice()).unwrap_or_default();
-        self.receipts.iter().zip(proofs).map(|(new, proof)| (new, proof.as_slice()))
+        let proofs = self.receipts.signed.get().map(|signed| signed.proofs.as_slice()).unwrap_or_default();
+        self.receipts.new.iter().zip(proofs).map(|(new, proof)| (new, proof.as_slice()))
     }
 
     /// Returns the executor key that is to be stored with the part.
     pub(crate) fn executor_key(&self) -> Option<&StoredExecutorKey> {
-        self.signed.get()?.key.as_ref()
+        self.receipts.signed.get()?.key.as_ref()
     }
 }
 

@@ -57,12 +57,18 @@ struct State {
     waiting: BTreeMap<(ExecutionKey, String), u64>,
     arrived: u64,
     plans: BTreeMap<Hash, Arc<[u8]>>,
-    late_receipts: BTreeMap<ExecutionKey, Vec<LateReceipt>>,
-    receipt_proofs: BTreeMap<(ExecutionKey, u64), Vec<u8>>,
-    executor_keys: BTreeMap<Hash, StoredExecutorKey>,
+    receipts: Receipts,
     catalogue: catalogue::Resources,
     gates: BTreeMap<(Reverse<ExecutionKey>, String, u32), GateRow>,
     notes: BTreeMap<(ExecutionKey, Subject), Note>,
+}
+
+/// Late receipts, and signatures of receipts.
+#[derive(Debug, Default)]
+struct Receipts {
+    late: BTreeMap<ExecutionKey, Vec<LateReceipt>>,
+    proofs: BTreeMap<(ExecutionKey, u64), Vec<u8>>,
+    executor_keys: BTreeMap<Hash, StoredExecutorKey>,
 }
 
 impl Default for State {
@@ -86,9 +92,7 @@ impl Default for State {
             waiting: BTreeMap::new(),
             arrived: 0,
             plans: BTreeMap::new(),
-            late_receipts: BTreeMap::new(),
-            receipt_proofs: BTreeMap::new(),
-            executor_keys: BTreeMap::new(),
+            receipts: Receipts::default(),
             catalogue: catalogue::Resources::default(),
             gates: BTreeMap::new(),
             notes: BTreeMap::new(),
@@ -183,14 +187,14 @@ impl State {
         }
         for (late, proof) in part.late_with_proofs() {
             let late = LateReceipt { proof: proof.map(<[u8]>::to_vec), ..late.clone() };
-            self.late_receipts.entry(part.execution).or_default().push(late);
+            self.receipts.late.entry(part.execution).or_default().push(late);
         }
         for (frame, proof) in part.frames_with_proofs() {
             let proof = proof.map(<[u8]>::to_vec);
-            self.receipt_proofs.extend(proof.map(|proof| ((part.execution, frame.sequence), proof)));
+            self.receipts.proofs.extend(proof.map(|proof| ((part.execution, frame.sequence), proof)));
         }
         if let Some(key) = part.executor_key() {
-            self.executor_keys.entry(key.id).or_insert_with(|| key.clone());
+            self.receipts.executor_keys.entry(key.id).or_insert_with(|| key.clone());
         }
     }
 

@@ -143,7 +143,7 @@ impl Counters {
     }
 
     pub(super) fn durable(&mut self, part: &Part) {
-        self.late_receipts += part.late_receipts.len() as u64;
+        self.late_receipts += part.receipts.late.len() as u64;
         self.started += u64::from(part.row.is_some());
         let row = part.row.as_ref().map(|row| &row.status);
         let change = part.change.as_ref().map(|change| &change.status);

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, OnceLock, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use mainspring_kernel::{
@@ -17,7 +17,9 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
     stored_frame::{Head, StoredFrame},
 };
-use mainspring_store::{AuditEntry, ExecutionRow, Expected, LateReceipt, NewReceipt, Part, RowChange, StoredPlan};
+use mainspring_store::{
+    AuditEntry, ExecutionRow, Expected, LateReceipt, NewReceipt, Part, PartReceipts, RowChange, StoredPlan,
+};
 
 use crate::{
     admission::place_of,
@@ -77,10 +79,8 @@ pub(super) struct LoadedExecution {
     /// The summary after the last turn.
     pub(super) summary: Summary,
     pub(super) gates: Gates,
-    /// The start of the attempt whose receipt is being processed.
-    pub(super) span_start: SpanStart,
-    /// The idempotency key of the step whose receipt is being processed, from before the turn.
-    pub(super) intent: Option<Hash>,
+    /// The step whose receipt is being processed.
+    pub(super) before_turn: BeforeTurn,
     /// Ids of messages whose inputs were processed and are not durable.
     pub(super) messages: BTreeSet<String>,
     /// In the queue of executions whose split turn can continue.
@@ -91,6 +91,15 @@ pub(super) struct LoadedExecution {
     pub(super) tenant: Tenant,
     /// Records of the last turn in this process.
     pub(super) last_records: usize,
+}
+
+/// The step whose receipt is being processed, as it was before the turn.
+#[derive(Debug, Default)]
+pub(super) struct BeforeTurn {
+    /// The start of the attempt, if the shard makes spans.
+    pub(super) span_start: SpanStart,
+    /// The idempotency key of the step.
+    pub(super) intent: Option<Hash>,
 }
 
 /// The start message of a child, until something of the child is stored.
@@ -110,9 +119,8 @@ pub(super) struct Draft {
     pub(super) row: Option<ExecutionRow>,
     pub(super) plans: Vec<StoredPlan>,
     pub(super) messages: Vec<mainspring_store::InboxMessage>,
-    pub(super) late: Vec<LateReceipt>,
     /// The receipts of the frames and the late ones, to be signed with the commit.
-    pub(super) receipts: Vec<NewReceipt>,
+    pub(super) receipts: PartReceipts,
     /// The inputs of the draft, to be processed again if it is lost, each with its `changed` flag.
     pub(super) queued: Vec<(PendingInput, bool)>,
     pub(super) actions: Vec<Action>,
@@ -145,8 +153,7 @@ impl ExecutionEntry {
             on_the_way: 0,
             status: ExecutionStatus::Pending,
             gates: Gates::default(),
-            span_start: SpanStart::default(),
-            intent: None,
+            before_turn: BeforeTurn::default(),
             messages: BTreeSet::new(),
             is_queued: false,
             started_by,
@@ -169,8 +176,7 @@ impl ExecutionEntry {
             durable: Some(Expected { sequence: head.sequence, hash: head.hash }),
             draft: Draft::default(),
             on_the_way: 0,
-            span_start: SpanStart::default(),
-            intent: None,
+            before_turn: BeforeTurn::default(),
             messages: BTreeSet::new(),
             is_queued: false,
             started_by: None,
@@ -233,7 +239,8 @@ impl LoadedExecution {
         let draft = &mut self.draft;
         let consumed: Vec<_> =
             draft.queued.iter().filter_map(|(queued, _)| Some(queued.message.as_ref()?.id.clone())).collect();
-        if draft.frames.is_empty() && draft.late.is_empty() && (consumed.is_empty() || self.durable.is_none()) {
+        if draft.frames.is_empty() && draft.receipts.late.is_empty() && (consumed.is_empty() || self.durable.is_none())
+        {
             return None;
         }
         // Inputs that changed nothing are not audited.
@@ -259,9 +266,7 @@ impl LoadedExecution {
             plans: std::mem::take(&mut draft.plans),
             consumed,
             messages: std::mem::take(&mut draft.messages),
-            late_receipts: std::mem::take(&mut draft.late),
             receipts: std::mem::take(&mut draft.receipts),
-            signed: OnceLock::new(),
             audit,
             gates_closed,
             gates_opened,
@@ -284,7 +289,7 @@ impl LoadedExecution {
 
 impl Draft {
     pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty() && self.late.is_empty() && self.queued.is_empty()
+        self.frames.is_empty() && self.receipts.late.is_empty() && self.queued.is_empty()
     }
 
     pub(super) fn take(
@@ -309,7 +314,7 @@ impl Draft {
             plan: state.plan.clone(),
             spans,
         });
-        self.receipts.extend(receipt.map(|receipt| NewReceipt { receipt, late: None }));
+        self.receipts.new.extend(receipt.map(|receipt| NewReceipt { receipt, late: None }));
         self.frames.push(stored);
         self.actions.extend(actions);
         self.queued.push((PendingInput { input: frame.input, message, ticket, audit }, true));
@@ -323,9 +328,9 @@ impl Draft {
         {
             // The step may have ended or run again, so that its idempotency key says nothing about a late receipt.
             let receipt = Receipt::of(state, &queued.input, None, queued.via(), now, None);
-            let late = Some(self.late.len());
-            self.receipts.extend(receipt.map(|receipt| NewReceipt { receipt, late }));
-            self.late.push(LateReceipt { at: now, body: queued.input.encode(), proof: None });
+            let late = Some(self.receipts.late.len());
+            self.receipts.new.extend(receipt.map(|receipt| NewReceipt { receipt, late }));
+            self.receipts.late.push(LateReceipt { at: now, body: queued.input.encode(), proof: None });
         }
         self.queued.push((queued, false));
     }

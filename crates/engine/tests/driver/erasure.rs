@@ -13,7 +13,9 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{key::ExecutionKey, stored_frame::Head};
 use mainspring_store::prelude::*;
-use mainspring_store::{Batch, Expected, LateReceipt, Part, PartOutcome, StoreError, memory::MemoryStore};
+use mainspring_store::{
+    Batch, Expected, LateReceipt, Part, PartOutcome, PartReceipts, StoreError, memory::MemoryStore,
+};
 
 use crate::{
     block_on, engine,
@@ -32,9 +34,9 @@ fn erased(store: &MemoryStore, execution: ExecutionKey) -> usize {
 fn file_late(store: &MemoryStore, execution: ExecutionKey, at: u64) {
     let Head { sequence, hash, seal } = store.head(execution).unwrap().unwrap().head;
     let late = vec![LateReceipt { at, body: b"a secret".to_vec(), proof: None }];
+    let receipts = PartReceipts { late, ..PartReceipts::default() };
     let head = Head { sequence, hash, seal };
-    let part =
-        Part { expected: Some(Expected { sequence, hash }), head, late_receipts: late, ..Part::empty(execution, 0) };
+    let part = Part { expected: Some(Expected { sequence, hash }), head, receipts, ..Part::empty(execution, 0) };
     let fences = store.cluster_view().unwrap().held;
     let fences = if fences.is_empty() {
         vec![mainspring_store::Fence { partition: 0, epoch: store.claim(0, "test").unwrap() }]

@@ -46,7 +46,7 @@ struct ExecutionReceipt {
     /// Node that recorded and signed the receipt; null if the signature is not verified.
     #[schema(required)]
     executor: Option<Executor>,
-    /// Key of the execution.
+    /// Key of the execution, as in folders of evidence.
     execution_key: String,
     /// Hash of the normalized definition: `sha256:…`.
     workflow_hash: String,
@@ -66,12 +66,21 @@ struct ExecutionReceipt {
     via: String,
     /// Time of the turn, RFC 3339.
     at: String,
-    /// Sequence of the frame; null for a late receipt.
-    sequence: Option<u64>,
-    /// Hash of the frame in hexadecimal digits; null for a late receipt.
-    frame_sha256: Option<String>,
+    /// Frame that contains the receipt; null for a late receipt.
+    #[schema(required)]
+    frame: Option<ReceiptFrame>,
     /// Hash of the payload in hexadecimal digits.
     payload_sha256: String,
+}
+
+/// A frame of a journal.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described here, and written by the kernel")]
+struct ReceiptFrame {
+    /// Position in the journal, from 0.
+    sequence: u64,
+    /// SHA-256 of the frame in hexadecimal digits.
+    sha256: String,
 }
 
 /// A node that signs receipts.

@@ -2,7 +2,7 @@
 
 use super::{
     Subject,
-    op::{Op, Op::*, Text, Turn, continues, opens},
+    op::{Flaw, Op, Op::*, Text, Turn, continues, opens},
 };
 use crate::BLOB_BYTES_MIN;
 
@@ -169,9 +169,9 @@ fn refusals() -> Vec<Case> {
         ("sequence durable", opens(0)),
         ("sequence durable", continues(0, 0)),
         ("sequence durable", continues(0, 2)),
-        ("sequence durable", Turn { other_hash: true, ..continues(0, 1) }),
-        ("sequence durable", Turn { gap: true, ..continues(0, 1) }),
-        ("sequence durable", Turn { gap: true, ..opens(1) }),
+        ("sequence durable", Turn { flaw: Some(Flaw::OtherHash), ..continues(0, 1) }),
+        ("sequence durable", Turn { flaw: Some(Flaw::Gap), ..continues(0, 1) }),
+        ("sequence durable", Turn { flaw: Some(Flaw::Gap), ..opens(1) }),
         ("sequence durable", continues(1, 0)),
         ("sequence durable", Turn { frames: 0, ..continues(0, 0) }),
         ("sequence durable", Turn { frames: 0, ..opens(0) }),

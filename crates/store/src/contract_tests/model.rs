@@ -4,7 +4,7 @@
 use super::{
     Memory, Sqlite, Subject,
     catalogue::{CatalogueOp, PLACES},
-    op::{EXECUTIONS, Op, Text, Turn, key, look, run},
+    op::{EXECUTIONS, Flaw, Op, Text, Turn, key, look, run},
 };
 use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore, partition_of};
 
@@ -145,9 +145,8 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         partition: if random.one_in(20) { random.of(&[1, 9]) } else { partition_of(key(execution), partitions) },
         partitions,
         after,
-        other_hash: random.one_in(20),
         frames: random.below(3) as u64,
-        gap: random.one_in(20),
+        flaw: if random.one_in(10) { random.of(&[Some(Flaw::OtherHash), Some(Flaw::Gap)]) } else { None },
         wake_at: random.of(&[None, Some(0), Some(0), Some(0), Some(20), Some(50)]),
         ends: random.one_in(8),
         is_pending: random.one_in(3),

@@ -16,9 +16,9 @@ use mainspring_kernel::{
 use super::catalogue::{self, Asked, CatalogueOp};
 use crate::{
     AuditedNotes, AwaitingParent, Batch, ClusterView, Due, EnqueueRequest, ExecutionRow, Expected, Fence, Filter,
-    GateRow, InboxEntry, InboxMessage, LateReceipt, NewReceipt, Node, Origin, Part, PartOutcome, QuarantineRelease,
-    ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RowChange, Signed, Store, StoreError, StoredExecutorKey,
-    StoredPlan, partition_of,
+    GateRow, InboxEntry, InboxMessage, LateReceipt, NewReceipt, Node, Origin, Part, PartOutcome, PartReceipts,
+    QuarantineRelease, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RowChange, Signed, Store, StoreError,
+    StoredExecutorKey, StoredPlan, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -109,15 +109,23 @@ pub(crate) enum Op {
     ItemsWithin(Asked, usize),
 }
 
+/// A flaw of a turn that no store accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It was decided on a head with another hash.
+    OtherHash,
+    /// Its first frame does not follow the head.
+    Gap,
+}
+
 /// A compact [`Part`]: one frame after `after`, in partition 0, with a row if it is the first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turn {
     pub(crate) execution: u8,
     pub(crate) partition: u32,
     pub(crate) after: Option<u64>,
-    pub(crate) other_hash: bool,
     pub(crate) frames: u64,
-    pub(crate) gap: bool,
+    pub(crate) flaw: Option<Flaw>,
     pub(crate) wake_at: Option<u64>,
     pub(crate) ends: bool,
     pub(crate) id: Option<Text>,
@@ -216,16 +224,18 @@ fn message(execution: u8, id: Text, partitions: u32) -> InboxMessage {
 
 impl Turn {
     pub(crate) fn part(&self) -> Part {
-        let expected =
-            |sequence| Expected { sequence, hash: hash(self.execution + u8::from(self.other_hash), sequence) };
-        let first = self.after.map_or(0, |after| after + 1) + u64::from(self.gap);
+        let expected = |sequence| Expected {
+            sequence,
+            hash: hash(self.execution + u8::from(self.flaw == Some(Flaw::OtherHash)), sequence),
+        };
+        let first = self.after.map_or(0, |after| after + 1) + u64::from(self.flaw == Some(Flaw::Gap));
         let frames = (first..first + self.frames).map(|sequence| StoredFrame {
             sequence,
             frame: hash(self.execution, sequence).0.to_vec(),
             values: self.values.iter().copied().map(value).collect(),
         });
         let frames: Vec<StoredFrame> = frames.collect();
-        let (receipts, signed) = self.receipts(&frames);
+        let receipts = self.receipts(&frames);
         let completed_at = self.ends.then_some(99);
         let status = match (self.ends, self.is_pending) {
             (true, _) => "completed",
@@ -238,7 +248,6 @@ impl Turn {
             expected: self.after.map(expected),
             frames,
             receipts,
-            signed,
             head: head(self.execution, (first + self.frames).saturating_sub(1)),
             wake_at: self.wake_at,
             row: self.after.is_none().then(|| self.row(status, completed_at)),
@@ -251,31 +260,27 @@ impl Turn {
             plans: self.plan.map(plan).into_iter().collect(),
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
             messages: self.messages.iter().map(|(to, id)| message(*to, id, self.partitions.max(1))).collect(),
-            late_receipts: self
-                .late
-                .iter()
-                .map(|at| LateReceipt { at: *at, body: (at + 1).to_be_bytes().to_vec(), proof: None })
-                .collect(),
             audit: catalogue::entries(&self.audit),
             gates_closed: self.gates_closed.iter().map(|(step, gate)| ((*step).into(), *gate)).collect(),
             gates_opened: self.gates_opened.iter().map(|(step, gate)| self.gate(step, *gate)).collect(),
         }
     }
 
-    fn receipts(&self, frames: &[StoredFrame]) -> (Vec<NewReceipt>, OnceLock<Signed>) {
+    fn receipts(&self, frames: &[StoredFrame]) -> PartReceipts {
+        let late_receipt = |at: &u64| LateReceipt { at: *at, body: (at + 1).to_be_bytes().to_vec(), proof: None };
+        let late: Vec<_> = self.late.iter().map(late_receipt).collect();
         let signed = frames.iter().map(|frame| frame.sequence).filter(|sequence| sequence.is_multiple_of(2));
         let of_frames = signed.map(|sequence| (receipt(self.execution, Some(sequence)), None));
-        let late = (0..self.late.len()).map(|index| (receipt(self.execution, None), Some(index)));
-        // A draft has both in the order of their arrival, and frames before late receipts here.
-        let receipts: Vec<_> = late.chain(of_frames).map(|(receipt, late)| NewReceipt { receipt, late }).collect();
-        let Some(key) = self.signed_by else { return (receipts, OnceLock::new()) };
+        let of_late = (0..self.late.len()).map(|index| (receipt(self.execution, None), Some(index)));
+        // A draft has both in the order of their arrival.
+        let new: Vec<_> = of_late.chain(of_frames).map(|(receipt, late)| NewReceipt { receipt, late }).collect();
+        let Some(key) = self.signed_by else { return PartReceipts { late, new, signed: OnceLock::new() } };
         let proof = |new: &NewReceipt| match new.receipt.frame {
             Some((sequence, _)) => frame_proof(self.execution, sequence),
             None => late_proof(self.late[new.late.expect("a receipt without a frame is late")]),
         };
-        let proofs = receipts.iter().map(proof).collect();
-        let signed = Signed { proofs, key: Some(executor_key(key)) };
-        (receipts, OnceLock::from(signed))
+        let signed = Signed { proofs: new.iter().map(proof).collect(), key: Some(executor_key(key)) };
+        PartReceipts { late, new, signed: OnceLock::from(signed) }
     }
 
     fn gate(&self, step: Text, gate: u32) -> GateRow {
@@ -361,10 +366,7 @@ fn answer(store: &dyn Store, op: &Op) -> Result<String, StoreError> {
         Op::EnqueueAudited(partitions, execution, id, audited) => enqueue(store, *execution, id, *partitions, audited)?,
         Op::InboxOf(of, rows, bytes) => draw_messages(store, of, 0, ReadLimit { rows: *rows, bytes: *bytes })?,
         Op::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
-        Op::Plan(number) => match store.plan(plan(*number).hash)? {
-            Some(bytes) if bytes == plan(*number).bytes => "kept".into(),
-            other => format!("{other:?}"),
-        },
+        Op::Plan(number) => draw_plan(store, *number)?,
         Op::SetWakeAt(execution, sequence, wake_at) => set_wake_at(store, *execution, *sequence, *wake_at)?,
         Op::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
         Op::ReleaseQuarantined(execution) => release(store, *execution, None)?,
@@ -472,6 +474,13 @@ fn draw_late(late: LateReceipt) -> String {
             format!("{} signed", late.at)
         }
     }
+}
+
+fn draw_plan(store: &dyn Store, number: u8) -> Result<String, StoreError> {
+    Ok(match store.plan(plan(number).hash)? {
+        Some(bytes) if bytes == plan(number).bytes => "kept".into(),
+        other => format!("{other:?}"),
+    })
 }
 
 fn draw_proofs(store: &dyn Store, execution: u8, from: u64, limit: usize) -> Result<String, StoreError> {

@@ -62,7 +62,7 @@ impl Journal for MemoryStore {
     }
 
     fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
-        Ok(self.state().late_receipts.get(&execution).cloned().unwrap_or_default())
+        Ok(self.state().receipts.late.get(&execution).cloned().unwrap_or_default())
     }
 
     fn receipt_proofs(
@@ -72,17 +72,17 @@ impl Journal for MemoryStore {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         let state = self.state();
-        let proofs = state.receipt_proofs.range((execution, from)..=(execution, u64::MAX));
+        let proofs = state.receipts.proofs.range((execution, from)..=(execution, u64::MAX));
         Ok(proofs.map(|((_, sequence), proof)| (*sequence, proof.clone())).take(limit).collect())
     }
 
     fn executor_key(&self, id: Hash) -> Result<Option<StoredExecutorKey>, StoreError> {
-        Ok(self.state().executor_keys.get(&id).cloned())
+        Ok(self.state().receipts.executor_keys.get(&id).cloned())
     }
 
     fn executor_keys(&self, after: Option<Hash>, limit: usize) -> Result<Vec<StoredExecutorKey>, StoreError> {
         let state = self.state();
-        let keys = state.executor_keys.values().filter(|key| after.is_none_or(|after| key.id > after));
+        let keys = state.receipts.executor_keys.values().filter(|key| after.is_none_or(|after| key.id > after));
         Ok(keys.take(limit).cloned().collect())
     }
 
@@ -104,7 +104,7 @@ impl Journal for MemoryStore {
             state.notes.entry((note.execution, note.subject)).or_insert_with(|| note.clone());
             count += 1;
         }
-        let late = state.late_receipts.get_mut(&execution).into_iter().flatten();
+        let late = state.receipts.late.get_mut(&execution).into_iter().flatten();
         for late in late.filter(|late| !late.body.is_empty()) {
             late.body.clear();
             late.proof = None;
