@@ -353,7 +353,7 @@ def verify(path, key_path):
             files[member.name] = archive.extractfile(member).read()
         file.seek(archive.offset)
         if file.read().strip(b"\0"):
-            raise Defect("the archive goes on behind its end")
+            raise Defect("the archive has data after its end")
     manifest = files.pop("manifest.dsse.json", None)
     if manifest is None or "public-key.pem" not in files:
         raise Defect("the archive has no signed list or no public key")

@@ -87,9 +87,9 @@ pub fn read(bytes: &[u8]) -> Result<(Vec<u8>, Files), String> {
             return Err(format!("the archive has the file {name} twice"));
         }
     }
-    // Other programs may go on to read, and find files that were not checked.
+    // Other programs may read further, and find files that were not checked.
     if bytes.get(end..).unwrap_or_default().iter().any(|byte| *byte != 0) {
-        return Err("the archive goes on behind its end".into());
+        return Err("the archive has data after its end".into());
     }
     Ok((manifest.ok_or_else(|| format!("the archive has no {MANIFEST}"))?, files))
 }
@@ -143,7 +143,7 @@ mod tests {
         let zeros = [&whole[..], &[0; 10_240]].concat();
         assert!(read(&zeros).is_ok(), "padded to the record size of a tape");
         for more in [&archive(&[("controls.md", "other")])[..], b"A", &[&[0; 512], &whole[..]].concat()] {
-            assert_eq!(read(&[&whole[..], more].concat()), Err("the archive goes on behind its end".into()));
+            assert_eq!(read(&[&whole[..], more].concat()), Err("the archive has data after its end".into()));
         }
     }
 }

@@ -372,12 +372,7 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
         }
         Record::MessagesRead { count, .. } => conversations::read(state, instance, *count as usize),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
-            // An attempt of a function runs in the sandbox and is not counted as a call.
-            let goes_out = state.plan.step(instance.step).work.goes_out();
-            state.counts.calls = state.counts.calls.saturating_add(u32::from(goes_out));
-            (step.attempt, step.times.timeout_at, step.stopping, step.times.wake_at) =
-                (*attempt, *timeout_at, None, None);
-            (step.child.notices, step.child.executions, step.times.handed_out_at) = (0, 0, state.now);
+            begin_attempt(state, instance, step, *attempt, *timeout_at)
         }
         Record::ChildWaits { count, .. } => step.child.notices = *count,
         Record::ExecutionsGiven { count, .. } => {
@@ -420,6 +415,14 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
         blocks::open_inside(state, instance, &step.input);
         conversations::begin_step(state, instance);
     }
+}
+
+fn begin_attempt(state: &mut State, instance: &Instance, step: &mut StepState, attempt: u32, timeout_at: Option<u64>) {
+    // An attempt of a function runs in the sandbox and is not counted as a call.
+    let goes_out = state.plan.step(instance.step).work.goes_out();
+    state.counts.calls = state.counts.calls.saturating_add(u32::from(goes_out));
+    (step.attempt, step.times.timeout_at, step.stopping, step.times.wake_at) = (attempt, timeout_at, None, None);
+    (step.child.notices, step.child.executions, step.times.handed_out_at) = (0, 0, state.now);
 }
 
 fn take_signal(state: &mut State, id: &str) {

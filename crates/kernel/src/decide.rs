@@ -285,6 +285,8 @@ struct Decider<'a> {
 struct Dirty {
     scopes: BTreeSet<Scope>,
     loops: BTreeSet<Instance>,
+    /// Agents of conversations that have ended in this turn. Steps may still wait for their answers.
+    ended_agents: Vec<Instance>,
 }
 
 /// Progress of a turn: its results so far and the work that remains.
@@ -294,7 +296,7 @@ struct Agenda {
     turn: Turn,
     /// Size of the payloads in the turn so far, in bytes.
     bytes: usize,
-    /// Blocks and loops to examine.
+    /// Blocks, loops and agents to examine.
     dirty: Dirty,
     /// Effects that are ready for dispatch, by descending priority and then in plan order.
     ready: BTreeSet<(Reverse<i32>, Instance)>,
@@ -319,8 +321,6 @@ struct Agenda {
     yields_at: Option<u32>,
     /// Weights for sharing the execution budget, computed on first use.
     weights: Option<Weights>,
-    /// Agents of conversations that have ended in this turn. Steps may still wait for their answers.
-    ended_agents: Vec<Instance>,
 }
 
 impl Agenda {
@@ -341,7 +341,6 @@ impl Agenda {
             ends_early: false,
             yields_at: None,
             weights: None,
-            ended_agents: Vec::new(),
         }
     }
 
@@ -485,7 +484,7 @@ impl Decider<'_> {
     fn follow(&mut self) -> Result<(), IllegalTransition> {
         while self.state.end.ended_at.is_none() {
             let evaluates = !self.agenda.tasks.is_empty();
-            if let Some(agent) = self.agenda.ended_agents.pop() {
+            if let Some(agent) = self.agenda.dirty.ended_agents.pop() {
                 // Comes before the end of a full turn, since the next one does not know which agents have ended.
                 self.agent_has_ended(&agent)?;
                 continue;
@@ -677,7 +676,7 @@ impl Decider<'_> {
                 self.look_everywhere();
             }
             if record.ends_step() && self.state.plan.conversation_of_agent(instance.step).is_some() {
-                self.agenda.ended_agents.push(instance.clone());
+                self.agenda.dirty.ended_agents.push(instance.clone());
             }
             self.look_inside(instance, &record);
             self.look_along_edges(instance);

@@ -183,7 +183,7 @@ impl<'p> Flows<'p> {
             labels.join(&self.of_reference(holder, reference));
         }
         for other in self.beside(reader).filter(|other| self.plan.agent(*other).is_some()) {
-            // What it has said and its tools have returned stays in the conversation, whatever `trust` says about its output.
+            // The conversation keeps its answers and the results of its tools. `trust` concerns its output alone.
             labels.untrusted.get_or_insert(Source::Step(other));
             if let Some(results) = self.results.get(&other) {
                 labels.join(results);

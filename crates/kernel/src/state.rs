@@ -63,10 +63,8 @@ pub struct State {
     pub open: OpenWork,
     /// Output variables by name.
     pub outputs: Map,
-    /// Accepted signals.
+    /// Accepted signals and messages.
     pub signals: Signals,
-    /// Conversations of agents, with their messages.
-    pub conversations: Conversations,
     /// Numbers that are compared with limits.
     pub counts: Counts,
     /// Facts about the records so far.
@@ -97,13 +95,15 @@ pub struct OpenWork {
     pub timers: BTreeSet<(u64, Timer)>,
 }
 
-/// The signals that an execution has accepted.
+/// The signals and the messages that an execution has accepted.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Signals {
     /// Signals that no step has consumed yet, in order of arrival.
     pub kept: Vec<Signal>,
     /// Deduplication ids of all signals accepted so far.
     pub seen: BTreeSet<String>,
+    /// Conversations of agents, with their messages.
+    pub conversations: Conversations,
 }
 
 /// Numbers that are compared with the limits of an execution.
@@ -480,7 +480,6 @@ impl State {
             open: OpenWork::default(),
             outputs: Map::new(),
             signals: Signals::default(),
-            conversations: Conversations::default(),
             counts: Counts::default(),
             journal: JournalFacts::default(),
             end: EndState::default(),

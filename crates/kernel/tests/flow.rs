@@ -257,6 +257,8 @@ fn labels_go_into_children_and_come_back() {
     let secret = "variables: {secret: {private: true}}\nsteps:\n";
     let start =
         |name: &str, of: &str| format!("- {{id: go, type: subworkflow, workflow: {name}, input: {{v: '{of}'}}}}\n");
+    let sends_result =
+        format!("{}- {{id: x, type: http, method: POST, url: 'https://foreign.test', body: '@go'}}", start("a", "1"));
     for (root, a, b, expected) in [
         (start("a", "@input.v"), pay("@input.v"), none.into(), ["allow", "allow", "allow"]),
         // Untrusted values go down, through another workflow too.
@@ -299,19 +301,13 @@ fn labels_go_into_children_and_come_back() {
         // Private values go down and come up.
         (format!("{secret}{}", start("a", "@vars.secret")), send.into(), none.into(), ["allow", "ask", "allow"]),
         (
-            format!(
-                "{}- {{id: x, type: http, method: POST, url: 'https://foreign.test', body: '@go'}}",
-                start("a", "1")
-            ),
+            sends_result.clone(),
             format!("{secret}- {{id: r, type: return, input: '@vars.secret'}}"),
             none.into(),
             ["ask", "allow", "allow"],
         ),
         (
-            format!(
-                "{}- {{id: x, type: http, method: POST, url: 'https://foreign.test', body: '@go'}}",
-                start("a", "1")
-            ),
+            sends_result.clone(),
             start("b", "1"),
             format!("{secret}- {{id: r, type: http, url: 'https://own.test/@vars.secret', outputVariable: o}}"),
             ["ask", "allow", "allow"],
@@ -361,7 +357,7 @@ steps:
     type: parallel
     steps:
       - {{id: ask, type: agent, goal: Look, conversation: chat, tools: [s.send]}}
-      - {{id: tell, type: agent_message, content: '{content}', conversation: {conversation}}}
+      - {{id: send, type: agent_message, content: '{content}', conversation: {conversation}}}
   - {{id: other, type: agent, goal: Look, conversation: apart}}
 "
         )
@@ -379,7 +375,7 @@ steps:
     assert_eq!(input(&steps("apart", "See @vars.secret")), [None, None], "another conversation");
     // The response is a text of the agent, which knows the secret.
     let (compiled, _) = compiled(&steps("chat", "See @vars.secret"));
-    let flows = policy("{}").labels(&compiled.plan).of_output(compiled.plan.number_of("tell").expect("a step")).clone();
+    let flows = policy("{}").labels(&compiled.plan).of_output(compiled.plan.number_of("send").expect("a step")).clone();
     assert_eq!(flows.get(Label::Private).map(|source| source.words(&compiled.plan)), secret);
 }
 

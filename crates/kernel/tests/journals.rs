@@ -124,7 +124,7 @@ steps:
     type: parallel
     steps:
       - {id: ask, type: agent, goal: g, conversation: chat, tools: [web.*]}
-      - {id: tell, type: agent_message, content: "Hello @vars.who", interrupt: true, await_response: true}
+      - {id: send, type: agent_message, content: "Hello @vars.who", interrupt: true, await_response: true}
   - {id: more, type: agent, goal: h, conversation: chat}
 "#;
 

@@ -91,7 +91,7 @@ fn a_field_is_described_as_what_may_stand_there() {
         ("Attempt", "note", "string"),
         ("Attempt", "output", "any"),
         ("Definition", "definition", "object or string"),
-        ("Draft", "data", "object or null"),
+        ("Draft", "data", "object or string or null"),
         ("EntryBody", "detail", "object or null"),
         ("ExecutionBody", "error", "object or null"),
         ("ExecutionBody", "input", "any"),
@@ -110,7 +110,7 @@ fn a_field_is_described_as_what_may_stand_there() {
         ("Started", "requiresApproval", "object or null"),
         ("Started", "variables", "object or null"),
         ("VersionBody", "workflowData", "object"),
-        ("Whole", "data", "object"),
+        ("Whole", "data", "object or string"),
         ("WorkflowBody", "data", "object"),
     ] {
         let parts = schemas[shape]["allOf"].as_array().cloned().unwrap_or_else(|| vec![schemas[shape].clone()]);

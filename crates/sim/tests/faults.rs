@@ -121,10 +121,10 @@ definition:
 effects:
   ask:
     - {return: {text: too late}, after: 60s}
-    - {return: {text: heard}, after: 1s}
+    - {return: {text: understood}, after: 1s}
 expect:
   status: completed
-  output: {said: {conversation: chat, response: heard}}
+  output: {said: {conversation: chat, response: understood}}
 ";
 
 #[test]

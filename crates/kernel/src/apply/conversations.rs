@@ -16,10 +16,10 @@ use crate::{
 
 /// Returns a conversation of the plan, and opens it if it is not open.
 fn opened<'s>(state: &'s mut State, name: &str) -> &'s mut Conversation {
-    if !state.conversations.by_name.contains_key(name) {
+    if !state.signals.conversations.by_name.contains_key(name) {
         state.counts.memory_bytes += size::of_conversation(name);
     }
-    state.conversations.by_name.entry(name.to_owned()).or_default()
+    state.signals.conversations.by_name.entry(name.to_owned()).or_default()
 }
 
 /// Adds an agent to its conversation. If no other one has it, the agent continues it at once.
@@ -33,7 +33,7 @@ pub(super) fn begin_step(state: &mut State, instance: &Instance) {
 
 /// Lets the first agent of a conversation continue from what has been said.
 fn hand_over(state: &mut State, name: &str) {
-    let Some(conversation) = state.conversations.by_name.get(name) else { return };
+    let Some(conversation) = state.signals.conversations.by_name.get(name) else { return };
     let Some(agent) = conversation.agents.first().and_then(|agent| state.blocks.loops.get_mut(agent)) else { return };
     if agent.begun == 0 && agent.opening.is_empty() {
         agent.conversation = conversation.hash;
@@ -45,7 +45,7 @@ fn hand_over(state: &mut State, name: &str) {
 pub(super) fn end_step(state: &mut State, instance: &Instance, step: &StepState) {
     let plan = state.plan.clone();
     if let Some(name) = plan.conversation_of_message(instance.step) {
-        if let Some(conversation) = state.conversations.by_name.get_mut(name) {
+        if let Some(conversation) = state.signals.conversations.by_name.get_mut(name) {
             conversation.awaiting.retain(|sender| sender != instance);
         }
         return;
@@ -54,7 +54,7 @@ pub(super) fn end_step(state: &mut State, instance: &Instance, step: &StepState)
     let is_current = state.conversation_of_agent(instance).is_some();
     let turns = state.blocks.loops.get(instance).filter(|_| is_current && step.status == Status::Completed);
     let part = turns.map(|turns| past_part(&step.input, &turns.opening, &turns.outputs));
-    let Some(conversation) = state.conversations.by_name.get_mut(name) else { return };
+    let Some(conversation) = state.signals.conversations.by_name.get_mut(name) else { return };
     conversation.agents.retain(|agent| agent != instance);
     if let Some(part) = part {
         conversation.hash = extended(&conversation.hash, &part);
@@ -74,7 +74,7 @@ pub(super) fn keep(state: &mut State, record: &Record) -> Result<(), &'static st
     }
     let content = known(state, content);
     let message = Message { content, from: from.clone() };
-    if from.is_none() && state.conversations.seen.insert(id.clone()) {
+    if from.is_none() && state.signals.conversations.seen.insert(id.clone()) {
         state.counts.memory_bytes += value_size::of_identity(id);
     }
     state.counts.memory_bytes += size::of_message(&message);
@@ -86,7 +86,7 @@ pub(super) fn keep(state: &mut State, record: &Record) -> Result<(), &'static st
 pub(super) fn read(state: &mut State, instance: &Instance, count: usize) {
     let plan = state.plan.clone();
     let Some(name) = plan.conversation_of_agent(instance.step) else { return };
-    let Some(conversation) = state.conversations.by_name.get_mut(name) else { return };
+    let Some(conversation) = state.signals.conversations.by_name.get_mut(name) else { return };
     let read: Vec<Message> = conversation.unread.drain(..count).collect();
     conversation.awaiting.extend(read.iter().filter_map(|message| message.from.clone()));
     state.counts.memory_bytes -= read.iter().map(size::of_message).sum::<u64>();

@@ -122,11 +122,11 @@ pub(crate) fn recount(state: &State) -> u64 {
     let signals = state.signals.kept.iter().map(kept).sum::<u64>();
     let identities = state.signals.seen.iter().map(|id| of_identity(id)).sum::<u64>();
     let start = state.start.as_ref().map_or(0, of_start);
-    let conversations = state.conversations.by_name.iter().map(|(name, conversation)| {
+    let conversations = state.signals.conversations.by_name.iter().map(|(name, conversation)| {
         let unread = conversation.unread.iter().map(of_message).sum::<u64>();
         of_conversation(name) + unread + conversation.past.iter().map(of_value).sum::<u64>()
     });
-    let senders = state.conversations.seen.iter().map(|id| of_identity(id)).sum::<u64>();
+    let senders = state.signals.conversations.seen.iter().map(|id| of_identity(id)).sum::<u64>();
     let said = conversations.sum::<u64>() + senders;
     steps + scopes.sum::<u64>() + loops.sum::<u64>() + variables.sum::<u64>() + signals + identities + start + said
 }

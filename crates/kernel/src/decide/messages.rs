@@ -73,7 +73,8 @@ impl Decider<'_> {
     /// Cancels the open model call of a conversation. The turn ends without an answer, and the next one reads the message.
     fn interrupt(&mut self, conversation: &str) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
-        let agent = self.state.conversations.by_name.get(conversation).and_then(|of| of.agents.first()).cloned();
+        let agent =
+            self.state.signals.conversations.by_name.get(conversation).and_then(|of| of.agents.first()).cloned();
         let turn = agent
             .as_ref()
             .and_then(|agent| self.state.blocks.loops.get(agent))
@@ -103,7 +104,7 @@ impl Decider<'_> {
         self.record(Record::MessagesRead { instance: agent, count: unread as u32 })
     }
 
-    /// Gives the text of an answer to the steps whose messages the model has read. An answer without text answers nobody.
+    /// Gives the text of an answer to the steps whose messages the model has read. An answer without text answers no step.
     pub(super) fn answer_senders(&mut self, model: &Instance, answer: &Value) -> Result<(), IllegalTransition> {
         let text = text_of(answer);
         let Some(agent) = model.agent(&self.state.plan) else { return Ok(()) };
@@ -118,11 +119,11 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// Lets the next agent of a conversation begin, and fails the steps that wait for an answer which nobody can give.
+    /// Lets the next agent of a conversation begin, and fails the steps whose answer can no longer come.
     pub(super) fn agent_has_ended(&mut self, agent: &Instance) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let Some(name) = plan.conversation_of_agent(agent.step) else { return Ok(()) };
-        let Some(conversation) = self.state.conversations.by_name.get(name) else { return Ok(()) };
+        let Some(conversation) = self.state.signals.conversations.by_name.get(name) else { return Ok(()) };
         let mut senders = Vec::new();
         let next = conversation.agents.first();
         if next.is_none_or(|next| self.has_no_turn(next)) {

@@ -1,4 +1,4 @@
-//! The calls of agents. Each call is judged by its own tool, as far as the rules tell the tools apart before the model has
+//! The calls of agents. Each call is judged by its own tool, as far as the rules distinguish the tools before the model has
 //! made its choice.
 
 use alloc::{

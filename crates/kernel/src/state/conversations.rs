@@ -90,13 +90,13 @@ impl State {
     /// Returns the conversation that an agent continues, once it is its turn.
     pub fn conversation_of_agent(&self, agent: &Instance) -> Option<(&str, &Conversation)> {
         let name = self.plan.conversation_of_agent(agent.step)?;
-        let conversation = self.conversations.by_name.get(name)?;
+        let conversation = self.signals.conversations.by_name.get(name)?;
         (conversation.agents.first() == Some(agent)).then_some((name, conversation))
     }
 
     /// Returns the reason for which a person's message would not be accepted; `None` if it would be kept.
     pub fn message_rejection(&self, id: &str, conversation: Option<&str>, content: &Value) -> Option<MessageRejection> {
-        if self.conversations.seen.contains(id) {
+        if self.signals.conversations.seen.contains(id) {
             return Some(MessageRejection::Repeated);
         }
         if self.end.ending.is_some() && !self.is_cleaning_up() {
@@ -118,7 +118,8 @@ impl State {
         if !self.may_read_messages(conversation) {
             return Some(MessageRejection::Ended);
         }
-        let unread = self.conversations.by_name.get(conversation).map_or(&[][..], |conversation| &conversation.unread);
+        let unread =
+            self.signals.conversations.by_name.get(conversation).map_or(&[][..], |conversation| &conversation.unread);
         let unread_bytes: usize = unread.iter().map(|message| cbor::byte_count(&message.content)).sum();
         let takes_memory = self.counts.memory_bytes + value_size::of_value(content) > EXECUTION_MEMORY_BYTES_MAX;
         let is_full = unread.len() >= MESSAGES_KEPT_MAX || unread_bytes + bytes > MESSAGES_KEPT_BYTES_MAX;

@@ -146,7 +146,7 @@ fn an_agent_does_not_end_with_an_unread_message() {
     run.send("1", "wait", false);
     run.answer("a#1", "done", &[]);
     assert_eq!(run.step("a").status, Status::Completed);
-    assert_eq!(run.state.conversations.by_name["chat"].unread.len(), 1);
+    assert_eq!(run.state.signals.conversations.by_name["chat"].unread.len(), 1);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{
 pub(crate) struct Message {
     /// The execution: its id, the beginning of it, or `last`
     id: String,
-    /// The text
+    /// Text for the agent
     text: String,
     /// The conversation; needed if the workflow has several
     #[arg(long, value_name = "NAME")]

@@ -46,7 +46,6 @@ impl SessionToken {
         self.execution.session_id()
     }
 
-    /// Key of the execution.
     pub(crate) fn execution(&self) -> ExecutionKey {
         self.execution
     }

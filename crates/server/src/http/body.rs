@@ -168,7 +168,16 @@ pub(crate) fn check_seen(seen: Option<Tag>, tag: Option<Tag>) -> Result<()> {
 
 /// The schema of a definition in a request.
 pub(crate) fn object_or_text() -> Schema {
-    let kinds = SchemaType::from_iter([Type::Object, Type::String]);
+    definition_of([Type::Object, Type::String])
+}
+
+/// The schema of a definition that a request may leave out.
+pub(crate) fn object_text_or_null() -> Schema {
+    definition_of([Type::Object, Type::String, Type::Null])
+}
+
+fn definition_of<const N: usize>(kinds: [Type; N]) -> Schema {
+    let kinds = SchemaType::from_iter(kinds);
     let said = "Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. \
         `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it.";
     ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()

@@ -41,8 +41,6 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 struct Approval {
     /// Id of the approval: `EXECUTION:STEP:GATE`. In a path, a `#` of it is `%23`.
     id: String,
-    /// The path that decides: `/api/approvals/ID/decide`, with the id encoded.
-    decide_url: String,
     /// Execution, as in `/api/executions/{id}`.
     execution_id: String,
     /// Workflow, as in `/api/workflows/{id}`.
@@ -73,6 +71,16 @@ struct Approval {
     /// True if enough approvers can currently approve. Otherwise the approval can be denied, the execution cancelled,
     /// or the timeout expires, unless a missing approver becomes a member with a role that decides.
     can_be_approved: bool,
+    #[serde(flatten)]
+    links: ApprovalLinks,
+}
+
+/// The places where an approval is decided.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ApprovalLinks {
+    /// Path of the API: `/api/approvals/ID/decide`, with the id encoded.
+    decide_url: String,
     /// URL of the web page with the approval. It requires a sign-in.
     url: String,
 }
@@ -123,7 +131,6 @@ fn approval(
 ) -> Result<Approval> {
     let may_decide = may_decide(caller, row, open);
     Ok(Approval {
-        decide_url: format!("/api/approvals/{}/decide", encoded(&name(&row.id, open))),
         id: name(&row.id, open),
         execution_id: row.id.clone(),
         workflow_id: row.workflow_id.clone(),
@@ -141,7 +148,10 @@ fn approval(
         may_decide,
         approvers: members.named(open)?,
         can_be_approved: members.are_enough(row, open)?,
-        url: link(&app.settings.base, &name(&row.id, open)),
+        links: ApprovalLinks {
+            decide_url: format!("/api/approvals/{}/decide", encoded(&name(&row.id, open))),
+            url: link(&app.settings.base, &name(&row.id, open)),
+        },
     })
 }
 

@@ -16,7 +16,7 @@ use crate::{
     app::App,
     auth::{caller::Caller, token::random},
     http::{
-        body::{Data, Tag, check_seen, double_option, object_or_text},
+        body::{Data, Tag, check_seen, double_option, object_or_text, object_text_or_null},
         problem::{Code, Problem, Result},
     },
     resources::{
@@ -62,7 +62,7 @@ pub(crate) struct Draft {
     /// its former version again; a version never belongs to two definitions.
     pub version: Option<String>,
     /// The definition as an object, or as text in YAML or JSON.
-    #[schema(schema_with = object_or_text)]
+    #[schema(schema_with = object_text_or_null)]
     pub data: Option<Data>,
     /// True if the workflow can be started.
     pub enabled: Option<bool>,
@@ -356,13 +356,7 @@ fn prepare(
     };
     fill(&mut workflow, draft);
     if let Some(data) = &draft.data {
-        // Diagnostics of text have lines and columns.
-        let document = match &data.0 {
-            Value::Text(text) => {
-                definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| CompileError::Invalid(vec![found]))?
-            }
-            value => Document::placeless(value.clone()),
-        };
+        let document = document_of(&data.0)?;
         let compiled = compile(app, &caller.organization, &document)?;
         workflow.hash = keep(app, repository.organization(), compiled).plan.workflow_hash.prefixed();
         workflow.data = Data(document.value);
@@ -399,6 +393,16 @@ fn prepare(
     ]);
     let audit = entry(caller, action, id, detail);
     Ok(Prepared { stored: Stored { id: id.into(), version: version + 1, body: workflow }, puts, audit })
+}
+
+/// Reads a definition. Diagnostics of text have lines and columns.
+fn document_of(data: &Value) -> Result<Document> {
+    Ok(match data {
+        Value::Text(text) => {
+            definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| CompileError::Invalid(vec![found]))?
+        }
+        value => Document::placeless(value.clone()),
+    })
 }
 
 /// Reserves the names that a draft adds to a workflow.

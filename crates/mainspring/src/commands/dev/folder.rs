@@ -289,7 +289,7 @@ impl Session<'_> {
     }
 
     /// Runs the cases of a scenario file, on virtual time and without effects. Functions of a case can take long, so the
-    /// server and the watch go on meanwhile.
+    /// cases run on a thread of their own.
     fn run_scenario(&mut self, scenario: PathBuf) {
         if self.runs.len() >= RUNS_MAX {
             self.waiting.retain(|waiting| *waiting != scenario);
