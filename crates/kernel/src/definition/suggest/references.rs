@@ -63,7 +63,7 @@ impl Reader<'_, '_> {
         if !self.report.may_search() {
             return format!("write `@@{reference}` if it is meant as text").into();
         }
-        if OUTCOME_WORDS.iter().any(|word| reference == *word) {
+        if OUTCOME_WORDS.contains(&reference) {
             let outcomes = OUTCOMES.join(", ");
             return match self.outline.is_in_finally(self.number) && !self.at_end_of_all {
                 true => {
