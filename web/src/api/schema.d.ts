@@ -2148,6 +2148,256 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executions/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a message to an agent. The agent of the conversation reads it at its next turn, or the next agent does when it
+         *     begins.
+         * @description The responses are those of a signal: `accepted` means that the message is durable in the inbox, and 409 that it was
+         *     rejected, with the reason.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["CommandResult"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/receipts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the receipts of an execution, and check their signatures.
+         * @description Each page reads the whole journal.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Receipts"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/executions/{id}/release": {
         parameters: {
             query?: never;
@@ -4191,6 +4441,435 @@ export interface paths {
                 };
             };
         };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the sessions of the organization, newest first. Sessions of executions are only listed if `purpose` has
+         *     `workflow`. This server has no interactive and no orchestrator sessions, so there are none of them to list.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Purposes to return, separated by commas: `interactive`, `orchestrator`, `workflow`; by default the first two. */
+                    purpose?: string;
+                    /** @description Statuses to return, separated by commas: `hibernated`, `running`, `terminated`. */
+                    status?: string;
+                    /** @description Pattern of session keys, such as `agent:*:workflow:nightly-*:run:*`. */
+                    key?: string;
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ExecutionSessions"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/reap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reap sessions: revoke their credentials and remove their workspaces on this server. Only sessions of ended executions
+         *     are taken; executions and journals stay.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Reap"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ReapedSessions"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the session of an execution, by its id or its key. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ExecutionSession"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/sessions/{id}/attempts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the sessions of the step attempts of an execution, by the id or the key of its session. Each page reads the
+         *     whole journal.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AttemptSessions"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -6706,6 +7385,104 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workflows/{id}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End the drain of a workflow, as its owner or as an admin: the executions that wait begin beside the older ones. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["WorkflowBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workflows/{id}/drawing": {
         parameters: {
             query?: never;
@@ -7236,6 +8013,164 @@ export interface paths {
                         "RateLimit-Reset"?: number;
                         /** @description Seconds until the next request is accepted */
                         "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/proposals/write": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have a language model of the server write a change, and propose it. The model is asked again, at most twice, with the
+         *     mistakes that the compiler finds. The answer takes as long as the model does, up to some minutes. Sessions and agents
+         *     cannot: they send definitions.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["WriteProposal"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DetailedProposal"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                501: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                502: {
+                    headers: {
                         [name: string]: unknown;
                     };
                     content: {
@@ -9127,6 +10062,8 @@ export interface components {
             by: string;
             /** @description The version of the workflow. */
             version: string;
+            /** @description Treatment of the executions that ran: `pin`, `strict` or `drain`; null in proposals of older releases. */
+            whileRunning?: string | null;
         };
         /** @description An applied proposal with the state of the workflow. */
         AppliedProposal: {
@@ -9140,7 +10077,7 @@ export interface components {
             whileRunning?: components["schemas"]["WhileRunning"] | null;
         };
         /** @description An open approval. */
-        Approval: components["schemas"]["ApprovalTimeout"] & {
+        Approval: components["schemas"]["ApprovalTimeout"] & components["schemas"]["ApprovalLinks"] & {
             /** @description Named approvers with their current membership. Without names, the execution's owner and the admins decide. */
             approvers: components["schemas"]["Approver"][];
             /**
@@ -9155,7 +10092,7 @@ export interface components {
              *     who may decide.
              */
             gate: Record<string, unknown>;
-            /** @description Id of the approval: `EXECUTION:STEP:GATE`. */
+            /** @description Id of the approval: `EXECUTION:STEP:GATE`. In a path, a `#` of it is `%23`. */
             id: string;
             /** @description True if the caller may decide. */
             mayDecide: boolean;
@@ -9167,8 +10104,6 @@ export interface components {
             status: string;
             /** @description Id of the step that waits. */
             stepId: string;
-            /** @description URL of the web page with the approval. It requires a sign-in. */
-            url: string;
             /** @description Id of the member who owns the execution. */
             userId?: string | null;
             /** @description Workflow, as in `/api/workflows/{id}`. */
@@ -9178,6 +10113,13 @@ export interface components {
              *     exists.
              */
             workflowName?: string | null;
+        };
+        /** @description The places where an approval is decided. */
+        ApprovalLinks: {
+            /** @description Path of the API: `/api/approvals/ID/decide`, with the id encoded. */
+            decideUrl: string;
+            /** @description URL of the web page with the approval. It requires a sign-in. */
+            url: string;
         };
         /** @description The decision that is made without a member. */
         ApprovalTimeout: {
@@ -9236,7 +10178,7 @@ export interface components {
             input: unknown;
             /** @description Console output of the function: `{level, text}`. */
             log?: Record<string, unknown>[];
-            /** @description Reason why the attempt was skipped, retried, cancelled or decided. */
+            /** @description Reason why the attempt was skipped, retried, not retried, cancelled or decided. */
             note?: string;
             /** @description Output of a completed attempt, any JSON value; null otherwise. */
             output: unknown;
@@ -9246,6 +10188,44 @@ export interface components {
             status: string;
             /** @description Step instance, such as `fetch[3].parse`. */
             stepId: string;
+        };
+        /** @description The session of a step attempt. */
+        AttemptSession: {
+            /** @description Model that the agent of this attempt names; null for other attempts, and for the default model. */
+            agentHint?: string | null;
+            /**
+             * Format: int32
+             * @description Number of the attempt, from 1.
+             */
+            attempt: number;
+            /** @description Id of the session of the child execution that the attempt started; null without one. */
+            childSessionId?: string | null;
+            /** @description End of the attempt, RFC 3339; null if it has not ended. */
+            endedAt?: string | null;
+            /** @description Session key: `agent:A:workflow:W:run:X:node:S:attempt:N`. */
+            key: string;
+            /** @description Step instance, such as `fetch[3].parse`. */
+            node: string;
+            /**
+             * Format: int32
+             * @description Number of sessions above this one; null if a parent of the execution is unknown.
+             */
+            spawnDepth?: number | null;
+            /** @description Key of the session of the execution. */
+            spawnedBy: string;
+            /** @description Start of the attempt, RFC 3339. */
+            startedAt: string;
+            /** @description `running`, `waiting`, `waiting_approval`, `completed`, `failed` or `cancelled`. */
+            status: string;
+            /** @description Path to the attempt with its input and output. */
+            transcript: string;
+        };
+        /** @description A page of sessions of step attempts. */
+        AttemptSessions: {
+            /** @description Sessions in the order of the start of their attempts. Steps that never started have none. */
+            attempts: components["schemas"]["AttemptSession"][];
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
         };
         /** @description A sign-in with a token, or with the code of an address that a command has opened. */
         Begin: {
@@ -9296,12 +10276,13 @@ export interface components {
             rationale?: string | null;
             /** @description One sentence of the author. */
             summary?: string | null;
+            written?: components["schemas"]["WrittenBody"] | null;
         };
         /**
          * @description Machine-readable error code.
          * @enum {string}
          */
-        Code: "VALIDATION_ERROR" | "INVALID_DEFINITION" | "UNAUTHORIZED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "REQUEST_TIMEOUT" | "CONFLICT" | "WORKFLOW_RUNTIME_DISABLED" | "WORKFLOW_DISABLED" | "TRIGGER_DISABLED" | "TRIGGER_OWNER_REMOVED" | "INVALID_RESUME_TOKEN" | "PRECONDITION_FAILED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "RATE_LIMITED" | "NOT_AVAILABLE" | "INTERNAL_ERROR" | "UNAVAILABLE";
+        Code: "VALIDATION_ERROR" | "INVALID_DEFINITION" | "UNAUTHORIZED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "REQUEST_TIMEOUT" | "CONFLICT" | "WORKFLOW_RUNTIME_DISABLED" | "WORKFLOW_DISABLED" | "TRIGGER_DISABLED" | "TRIGGER_OWNER_REMOVED" | "INVALID_RESUME_TOKEN" | "PRECONDITION_FAILED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "RATE_LIMITED" | "NOT_AVAILABLE" | "MODEL_FAILED" | "INTERNAL_ERROR" | "UNAVAILABLE";
         /** @description Result of an input. */
         CommandResult: {
             /** @description Execution, as in `/api/executions/{id}`. */
@@ -9496,7 +10477,7 @@ export interface components {
         };
         /** @description A definition to check. */
         Definition: {
-            /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. */
+            /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it. */
             definition: Record<string, unknown> | string;
         };
         /** @description The execution that a delivery started. */
@@ -9586,8 +10567,8 @@ export interface components {
         };
         /** @description Fields of a workflow to change. Omitted fields keep their values; null clears an optional field. */
         Draft: {
-            /** @description The definition. */
-            data?: Record<string, unknown> | null;
+            /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it. */
+            data?: Record<string, unknown> | string | null;
             /** @description Purpose, as the author describes it; null to clear it. */
             description?: string | null;
             /** @description True if the workflow can be started. */
@@ -9603,6 +10584,19 @@ export interface components {
              *     its former version again; a version never belongs to two definitions.
              */
             version?: string | null;
+        };
+        /** @description A drain of a workflow: executions of its new definitions wait until none of an older one is unfinished. */
+        DrainBody: {
+            /** @description Id of the member who applied it. */
+            by: string;
+            /** @description Hash of the definition before. */
+            fromHash: string;
+            /** @description The applied proposal. */
+            proposalId: string;
+            /** @description Time at which the proposal was applied, RFC 3339. */
+            since: string;
+            /** @description Unfinished executions of older definitions, up to 10,000; null in lists and in responses to changes. */
+            waitsFor?: number | null;
         };
         /** @description Fields of the sign-in form. */
         EnterForm: {
@@ -9695,7 +10689,8 @@ export interface components {
             variables: unknown;
             /**
              * @description Reason why a pending execution has not started: the concurrency limit of the `user`, the `organization` or the
-             *     `workflow`, or `admission` before the limits were checked. Null after the start.
+             *     `workflow`, `draining` while older executions of its workflow have not ended, or `admission` before the limits were
+             *     checked. Null after the start.
              */
             waitingFor?: string | null;
         };
@@ -9707,6 +10702,84 @@ export interface components {
              *     execution.
              */
             error?: Record<string, unknown> | null;
+        };
+        /** @description The outcome of an attempt as the execution received it: the signed envelope, and the check of its signature. */
+        ExecutionReceipt: {
+            /** @description Time of the turn, RFC 3339. */
+            at: string;
+            /**
+             * Format: int32
+             * @description Number of the attempt, from 1.
+             */
+            attempt: number;
+            /** @description Kind of the call, such as `bash`. */
+            effect: string;
+            /** @description Reason why the signature is broken; null otherwise. */
+            error?: string | null;
+            /** @description Key of the execution, as in folders of evidence. */
+            executionKey: string;
+            executor: components["schemas"]["Executor"] | null;
+            frame: components["schemas"]["ReceiptFrame"] | null;
+            /** @description Idempotency key of the step in hexadecimal digits; null for a late receipt. */
+            intent?: string | null;
+            /** @description Hash of the payload in hexadecimal digits. */
+            payloadSha256: string;
+            /** @description Hash of the stored plan: `sha256:…`. */
+            planHash: string;
+            /** @description `verified`; `unsigned` for a receipt from before receipts were signed; `broken`. */
+            signature: string;
+            /** @description `done`, `failed`, `stopped`, `interrupted` or `cancelled`. */
+            status: string;
+            /** @description Step instance, such as `fetch[3].parse`. */
+            step: string;
+            /** @description `executor` or `inbox`. */
+            via: string;
+            /** @description Hash of the normalized definition: `sha256:…`. */
+            workflowHash: string;
+        };
+        /** @description A session as the API shows it: where the effects of one execution happen. */
+        ExecutionSession: {
+            /** @description Time of acceptance, RFC 3339. */
+            createdAt: string;
+            /** @description End of the execution, RFC 3339; null if it has not ended. */
+            endedAt?: string | null;
+            /** @description As in `GET /api/executions/{id}`. */
+            executionId: string;
+            /** @description As in `GET /api/executions/{id}`: `pending`, `running`, `waiting_approval`, `completed`, … */
+            executionStatus: string;
+            /** @description Unique id; `sessionId` of the execution. */
+            id: string;
+            /**
+             * @description Session key: `agent:A:workflow:W:run:X` with the member, the workflow and the execution. A part that such a key
+             *     cannot hold is replaced.
+             */
+            key: string;
+            /** @description `workflow`. */
+            purpose: string;
+            /** @description Always false: no link gives access to it. */
+            shareable: boolean;
+            /**
+             * Format: int32
+             * @description Number of sessions above this one: 0 for an execution without a parent. Null if a parent is unknown.
+             */
+            spawnDepth?: number | null;
+            /** @description Key of the session whose step started this execution; null without one. */
+            spawnedBy?: string | null;
+            /** @description `hibernated` before the start and while only approvals are open, `running`, or `terminated` with the execution. */
+            status: string;
+            /** @description Paths to its records. */
+            transcript: components["schemas"]["Transcript"];
+            /** @description Id of the member on whose behalf it acts. */
+            userId?: string | null;
+            /** @description Id of the workflow; null for child executions of older releases. */
+            workflowId?: string | null;
+        };
+        /** @description A page of sessions. */
+        ExecutionSessions: {
+            /** @description `cursor` of the next page; null for the last page. A page with a pattern may be short and have a cursor. */
+            nextCursor?: string | null;
+            /** @description Sessions, newest first. */
+            sessions: components["schemas"]["ExecutionSession"][];
         };
         /** @description An execution without its values. */
         ExecutionSummary: components["schemas"]["ExecutionWorkflow"] & components["schemas"]["ExecutionTrigger"] & {
@@ -9725,8 +10798,8 @@ export interface components {
             outcome?: string | null;
             /** @description Id of the parent execution; null without one. */
             parentExecutionId?: string | null;
-            /** @description Id of the bound session. */
-            sessionId?: string | null;
+            /** @description Id of the session of the execution, see `GET /api/sessions/{id}`. */
+            sessionId: string;
             /** @description Time of acceptance, RFC 3339. */
             startedAt: string;
             /** @description `pending`, `running`, `waiting_approval`, `cancel_requested`, `completed`, `failed` or `cancelled`. */
@@ -9770,6 +10843,15 @@ export interface components {
             /** @description `cursor` of the next page; null for the last page. */
             nextCursor?: string | null;
         };
+        /** @description A node that signs receipts. */
+        Executor: {
+            /** @description Id of its executor key: `sha256:…`. */
+            key: string;
+            /** @description Host and process of the node. */
+            name: string;
+            /** @description Release of the node. */
+            version: string;
+        };
         /** @description Dispatch of an execution. */
         ExecutorState: {
             /**
@@ -9781,8 +10863,8 @@ export interface components {
             firstEnqueuedAt: string;
             /** @description Error code, or the reason of the end. */
             lastError?: string | null;
-            /** @description Id of the bound session. */
-            sessionId?: string | null;
+            /** @description Id of the session of the execution. */
+            sessionId: string;
             /** @description `manual`, `webhook`, `schedule`, `subworkflow` or `subworkflow_detached`. */
             triggerType: string;
         };
@@ -9913,6 +10995,17 @@ export interface components {
             members: components["schemas"]["MemberBody"][];
             /** @description `cursor` of the next page; null for the last page. */
             nextCursor?: string | null;
+        };
+        /** @description A message to an agent. */
+        Message: {
+            /** @description Text of the message, up to 64 KiB. */
+            content: string;
+            /** @description Name of the conversation; may be absent if the workflow has only one. */
+            conversation?: string | null;
+            /** @description Unique id of the message. A repeated id has no second effect. */
+            id: string;
+            /** @description Cancel the open model call, so that the message is read at once. The call counts as paid. */
+            interrupt?: boolean;
         };
         /**
          * @description The treatment of ticks that are found more than a minute after they were due.
@@ -10099,10 +11192,64 @@ export interface components {
             /** @description Defect of the journal. */
             reason: string;
         };
+        /** @description Sessions to reap. */
+        Reap: {
+            /** @description `nextCursor` of the previous response. */
+            cursor?: string | null;
+            /** @description Only list the sessions; default false. */
+            dryRun?: boolean;
+            /** @description Only sessions that ended before this time, such as 2026-02-07T12:00:00Z; by default all that have ended. */
+            endedBefore?: string | null;
+            /** @description Pattern of session keys, such as `agent:*:workflow:nightly-*:run:*`. */
+            key: string;
+            /** @description Maximum number of sessions, 1 to 200; default 50. */
+            limit?: number | null;
+        };
+        /** @description The credentials and the workspace that a session of an ended execution had left. */
+        ReapedSession: {
+            /** @description As in `GET /api/executions/{id}`. */
+            executionId: string;
+            /** @description Id of the session. */
+            id: string;
+            /** @description Session key. */
+            key: string;
+            /** @description Number of its credentials that were revoked, or would be. */
+            tokensRevoked: number;
+            /** @description True if its workspace on this server was removed, or would be. Child executions use the workspace of their parent. */
+            workspaceRemoved: boolean;
+        };
+        /** @description The answer to a request to reap. */
+        ReapedSessions: {
+            /** @description True if nothing was changed because `dryRun` was set. */
+            dryRun: boolean;
+            /** @description `cursor` of the next request; null after the last session. A response may be short and have a cursor. */
+            nextCursor?: string | null;
+            /** @description Sessions of ended executions that match, newest first. */
+            sessions: components["schemas"]["ReapedSession"][];
+        };
         /** @description Reason of an operation. */
         Reason: {
             /** @description Reason, recorded in the audit log. */
             reason: string;
+        };
+        /** @description A frame of a journal. */
+        ReceiptFrame: {
+            /**
+             * Format: int64
+             * @description Position in the journal, from 0.
+             */
+            sequence: number;
+            /** @description SHA-256 of the frame in hexadecimal digits. */
+            sha256: string;
+        };
+        /** @description Receipts of an execution. */
+        Receipts: {
+            /** @description Execution, as in `/api/executions/{id}`. */
+            executionId: string;
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Receipts in the order of the journal, then the late ones. */
+            receipts: components["schemas"]["ExecutionReceipt"][];
         };
         /** @description A repeated delivery. */
         Redelivered: {
@@ -10216,7 +11363,7 @@ export interface components {
          * @enum {string}
          */
         RunOutcome: "started" | "duplicate" | "refused" | "skipped" | "missed";
-        /** @description Runtime options of an execution (first specification, 6.5). */
+        /** @description Runtime options of an execution. */
         Runtime: {
             policy?: components["schemas"]["PolicyBody"] | null;
         };
@@ -10247,7 +11394,7 @@ export interface components {
         /** @description A saved workflow. */
         SavedBody: components["schemas"]["WorkflowBody"] & {
             /**
-             * @description Warnings: `{severity, code, path, line, column, message, help}`. They include approvers of the workflow and its
+             * @description Warnings: `{severity, code, path, line, column, message, help, fix}`. They include approvers of the workflow and its
              *     subworkflows who currently cannot decide.
              */
             warnings: Record<string, unknown>[];
@@ -10355,7 +11502,7 @@ export interface components {
          * @enum {string}
          */
         Source: "sync" | "update" | "proposal_apply" | "rollback" | "system";
-        /** @description A started execution: its result envelope so far (first specification, 6.2). */
+        /** @description A started execution: its result envelope so far. */
         Started: {
             /** @description All open approvals, including those of child executions. */
             approvals?: Record<string, unknown>[];
@@ -10391,7 +11538,7 @@ export interface components {
              */
             variables?: Record<string, unknown> | null;
             /**
-             * @description Warnings: `{severity, code, path, line, column, message, help}`. They name approvers of the workflow and its
+             * @description Warnings: `{severity, code, path, line, column, message, help, fix}`. They name approvers of the workflow and its
              *     subworkflows who currently cannot decide. Empty if an earlier request started the execution.
              */
             warnings: Record<string, unknown>[];
@@ -10475,6 +11622,15 @@ export interface components {
             nextCursor?: string | null;
             /** @description Members in the order of their ids. */
             tokens: components["schemas"]["TokenBody"][];
+        };
+        /** @description Paths to the records of a session. */
+        Transcript: {
+            /** @description Events as a stream. */
+            events: string;
+            /** @description Frames of the journal. */
+            journal: string;
+            /** @description Attempts with inputs and outputs. */
+            steps: string;
         };
         /** @description A trigger. */
         TriggerBody: components["schemas"]["TriggerRuns"] & {
@@ -10594,8 +11750,8 @@ export interface components {
         WhileRunning: "pin" | "strict" | "drain" | "migrate";
         /** @description A complete workflow to save. Omitted fields are cleared, except `version` and `enabled`. */
         Whole: {
-            /** @description The definition. */
-            data: Record<string, unknown>;
+            /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it. */
+            data: Record<string, unknown> | string;
             /** @description Purpose, as the author describes it. */
             description?: string | null;
             /** @description True if the workflow can be started; default: unchanged, or true for a new workflow. */
@@ -10622,6 +11778,7 @@ export interface components {
             data: Record<string, unknown>;
             /** @description Purpose, as the author describes it. */
             description?: string | null;
+            draining?: components["schemas"]["DrainBody"] | null;
             /** @description True if the workflow can be started. */
             enabled: boolean;
             /** @description Id, unique in the organization. */
@@ -10647,6 +11804,37 @@ export interface components {
             nextCursor?: string | null;
             /** @description Members in the order of their ids. */
             workflows: components["schemas"]["WorkflowBody"][];
+        };
+        /** @description A change in words, which a language model turns into a definition. */
+        WriteProposal: {
+            /** @description `workflowHash` of the definition to change. If given, it must be the present one. */
+            baseWorkflowHash?: string | null;
+            /** @description The change in words. */
+            intent: string;
+            /** @description Name of a model in the settings of the server; default: the default model. */
+            model?: string | null;
+        };
+        /** @description A change that a language model has written. */
+        WrittenBody: {
+            /**
+             * Format: int64
+             * @description Number of calls.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Tokens of the requests.
+             */
+            inputTokens: number;
+            /** @description The change in words. */
+            intent: string;
+            /** @description The model, as its provider names it. */
+            model: string;
+            /**
+             * Format: int64
+             * @description Tokens of the answers.
+             */
+            outputTokens: number;
         };
     };
     responses: never;
