@@ -250,7 +250,6 @@ impl<'s> Check<'s> {
     }
 
     /// Applies a frame, and checks the receipt in it. A failure of the store does not end the walk.
-    #[expect(clippy::type_complexity, reason = "a broken journal, a store that fails, and frames without a receipt")]
     fn frame(
         &mut self,
         fold: &mut Fold,

@@ -1,6 +1,6 @@
 //! Collects evidence from a store: executions with their definitions, proposals and notes, audit logs, and heads for pins.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry as Place};
 
 use mainspring_engine::journal_loader::Loader;
 use mainspring_evidence::{
@@ -139,8 +139,8 @@ fn proofs(
         proofs.extend(page.into_iter().filter(|(sequence, _)| *sequence <= last));
     }
     for id in proofs.values().filter_map(|proof| Proof::decode(proof).ok()).map(|proof| proof.key) {
-        if !certificates.contains_key(&id) {
-            certificates.insert(id, store.executor_key(id).map_err(failed)?);
+        if let Place::Vacant(place) = certificates.entry(id) {
+            place.insert(store.executor_key(id).map_err(failed)?);
         }
     }
     let certificates = certificates.values().flatten().map(|stored| &*stored.certificate);

@@ -10,7 +10,7 @@ use super::{
     connections::{Request, ask},
 };
 use crate::{
-    ExecutionRow, InboxMessage, LateReceipt, Part, RowChange, StoredPlan,
+    ExecutionRow, InboxMessage, Part, RowChange, StoredPlan,
     batch::{is_end, wake_at},
     payloads,
     sql::integer,
@@ -199,7 +199,7 @@ impl<'a> Writes<'a> {
             let key = &part.execution.0[..];
             part.late_with_proofs().map(move |(late, proof)| (key, late, proof)).collect::<Vec<_>>()
         };
-        let late: Vec<(&[u8], &LateReceipt, Option<&[u8]>)> = parts.iter().flat_map(of_part).collect();
+        let late: Vec<_> = parts.iter().flat_map(of_part).collect();
         let columns = vec![
             column(&late, |(key, ..)| key),
             column(&late, |(_, late, _)| integer(late.at)),
