@@ -379,11 +379,11 @@ steps:
     assert_eq!(flows.get(Label::Private).map(|source| source.words(&compiled.plan)), secret);
 }
 
-/// An agent that continues a conversation reads what the tools of the agents before it have returned.
+/// An agent that continues a conversation reads what the model has said before, also where a person vouches for its output.
 #[test]
 fn an_agent_that_continues_a_conversation_reads_untrusted_values() {
     let text = "
-  - {id: first, type: agent, goal: Look, conversation: chat, tools: [s.get], trust: trusted}
+  - {id: first, type: agent, goal: Look, conversation: chat, trust: trusted}
   - {id: second, type: agent, goal: Pay, conversation: chat, tools: [s.pay]}
   - {id: third, type: agent, goal: Pay, tools: [s.pay], instructions: i}
 ";
