@@ -1,9 +1,10 @@
 /** One workflow: its graph and latest executions, its definition, a form to start it, its versions and settings. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { ApiError, diagnosticsOf, type Diagnostic, type Workflow } from '@/api/client';
 import { useTitle } from '@/app/title';
+import { ActionDialog } from '@/design/dialog';
 import { Empty, Failed, Loading, Notice, ShortId } from '@/design/parts';
 import { Name, Outside } from '@/design/text';
 import { Ago } from '@/design/time';
@@ -12,6 +13,7 @@ import { ExecutionTable } from '@/features/executions/table';
 import { useCan, useMayActFor } from '@/features/session/queries';
 import { DefinitionView } from './definitionView';
 import { planQuery, workflowQuery } from './queries';
+import { endDrain } from './proposals';
 import { ProposalsView } from './proposalsView';
 import { RunView } from './runView';
 import { SettingsView } from './settingsView';
@@ -47,6 +49,36 @@ function Warnings({ warnings }: { warnings: Diagnostic[] }) {
         ))}
       </ul>
     </section>
+  );
+}
+
+/** A workflow whose new executions wait for those of older definitions. */
+function Draining({ workflow, mayEnd }: { workflow: Workflow; mayEnd: boolean }) {
+  const [isAsked, setAsked] = useState(false);
+  const drain = workflow.draining;
+  if (!drain) return null;
+  return (
+    <Notice tone="wait">
+      New executions wait until those of older definitions have ended
+      {typeof drain.waitsFor === 'number' && `: ${drain.waitsFor} left`}. Applied by <Name text={drain.by} />{' '}
+      <Ago at={drain.since} />.{' '}
+      {mayEnd && (
+        <button type="button" className="button" onClick={() => setAsked(true)}>
+          End the drain…
+        </button>
+      )}
+      {isAsked && (
+        <ActionDialog
+          title="End the drain?"
+          action="End the drain"
+          isOpen
+          onClose={() => setAsked(false)}
+          act={() => endDrain(workflow.id)}
+        >
+          <p>The executions that wait begin beside the older ones, within the limits of the organization.</p>
+        </ActionDialog>
+      )}
+    </Notice>
   );
 }
 
@@ -162,6 +194,7 @@ export function WorkflowPage() {
         ))}
       </nav>
       {query.isError && <Failed error={query.error} />}
+      <Draining workflow={workflow} mayEnd={mayActFor(workflow.userId) && can('approvals:decide')} />
       {view === 'overview' && <Overview workflow={workflow} />}
       {view === 'definition' && (
         <DefinitionView key={workflow.id} workflow={workflow} etag={etag} reload={() => query.refetch()} />

@@ -69,13 +69,31 @@ export async function review(proposal: ProposalDetail, approve: boolean, notes: 
   }
 }
 
+/** What the executions that run mean for new ones, with the words of the choice. */
+export const WHILE_RUNNING = {
+  pin: 'begin at once, beside those that run',
+  drain: 'wait until those that run have ended',
+  strict: 'begin at once; apply only if none runs now',
+} as const;
+
+export type WhileRunning = keyof typeof WHILE_RUNNING;
+
 /** Makes the proposed definition the one of the workflow. */
-export async function apply(proposal: Proposal): Promise<void> {
+export async function apply(proposal: Proposal, whileRunning: WhileRunning): Promise<void> {
   const params = { path: { id: proposal.workflowId, proposalId: proposal.id } };
   try {
-    await call(client.POST('/api/workflows/{id}/proposals/{proposalId}/apply', { params, body: {} }));
+    await call(client.POST('/api/workflows/{id}/proposals/{proposalId}/apply', { params, body: { whileRunning } }));
   } finally {
     await refresh();
+    await queryClient.invalidateQueries({ queryKey: ['workflows'] });
+  }
+}
+
+/** Lets the executions that wait for older ones begin. */
+export async function endDrain(workflowId: string): Promise<void> {
+  try {
+    await call(client.DELETE('/api/workflows/{id}/drain', { params: { path: { id: workflowId } } }));
+  } finally {
     await queryClient.invalidateQueries({ queryKey: ['workflows'] });
   }
 }

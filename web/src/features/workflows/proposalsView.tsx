@@ -11,6 +11,8 @@ import { Ago, At } from '@/design/time';
 import { useCan, useMayActFor, useMe } from '@/features/session/queries';
 import {
   apply,
+  WHILE_RUNNING,
+  type WhileRunning,
   comparisonOf,
   kindText,
   permitsProposals,
@@ -112,6 +114,7 @@ function ProposalActions({ proposal, workflow }: { proposal: ProposalDetail; wor
   // The dialog keeps the proposal that was shown when it opened: the review is bound to it.
   const [asked, setAsked] = useState<{ act: 'approve' | 'reject' | 'apply'; proposal: ProposalDetail } | null>(null);
   const [notes, setNotes] = useState('');
+  const [whileRunning, setWhileRunning] = useState<WhileRunning>('pin');
   if (!can('approvals:decide') || me?.isPerson === false || !mayActFor(workflow.userId)) return null;
   const close = () => setAsked(null);
   const isOpen = proposal.status === 'pending' || proposal.status === 'approved';
@@ -156,8 +159,30 @@ function ProposalActions({ proposal, workflow }: { proposal: ProposalDetail; wor
         </ActionDialog>
       )}
       {asked?.act === 'apply' && (
-        <ActionDialog title="Apply the change?" action="Apply" isOpen onClose={close} act={() => apply(asked.proposal)}>
+        <ActionDialog
+          title="Apply the change?"
+          action="Apply"
+          isOpen
+          onClose={close}
+          act={() => apply(asked.proposal, whileRunning)}
+        >
           <p>New executions run the proposed definition. Running executions keep theirs.</p>
+          <Field label="New executions">
+            {attributes => (
+              <select
+                {...attributes}
+                className="input"
+                value={whileRunning}
+                onChange={event => setWhileRunning(event.target.value as WhileRunning)}
+              >
+                {Object.entries(WHILE_RUNNING).map(([value, words]) => (
+                  <option key={value} value={value}>
+                    {words}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
         </ActionDialog>
       )}
     </>
