@@ -32,6 +32,9 @@ use serde_json::Value as Json;
 
 use crate::language::Language;
 
+/// Quick fixes of one request. An editor asks for those of a line.
+const ACTIONS_MAX: usize = 16;
+
 /// Compiles a text, and returns its diagnostics: errors and warnings.
 pub type Check<'c> = dyn Fn(&str, Syntax) -> Vec<Diagnostic> + 'c;
 
@@ -237,6 +240,7 @@ impl Server<'_> {
             let place = position::of_place(text, found.place?);
             (place.start <= range.end && range.start <= place.end).then_some(found)
         });
+        let near = near.take(ACTIONS_MAX);
         let actions = near.filter_map(|found| {
             let (bytes, new_text) = fixes::edit(text, syntax(address), found)?;
             let edits = vec![TextEdit { range: position::range(text, &bytes), new_text }];

@@ -213,6 +213,8 @@ impl Loader {
             return Err(error.into());
         }
         let Some(read) = read else { return Ok(None) };
+        // Late receipts have an order of their own: those of an older release come before the first signed one.
+        check.has_signed = false;
         for late in self.store().late_receipts(execution)? {
             let Some(input) = (!late.body.is_empty()).then(|| Input::decode(&late.body).ok()).flatten() else {
                 continue;

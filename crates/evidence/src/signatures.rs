@@ -1,6 +1,6 @@
 //! The signatures of an execution's receipts in an archive, and the executor keys that made them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainspring_kernel::{decide::SIGNED_RECEIPTS_SINCE, hash::Hash, json, receipt::Receipt, value::Value};
@@ -62,9 +62,8 @@ pub(crate) fn derive(
             ("sequence", sequence.into()),
         ]));
     }
-    let stray = proofs
-        .keys()
-        .find(|sequence| !recorded.iter().any(|one| one.receipt.frame.is_some_and(|(own, _)| own == **sequence)));
+    let own: BTreeSet<u64> = recorded.iter().filter_map(|one| Some(one.receipt.frame?.0)).collect();
+    let stray = proofs.keys().find(|sequence| !own.contains(sequence));
     if let Some(stray) = stray {
         return Err(format!("frame {stray} has a signature and no receipt"));
     }

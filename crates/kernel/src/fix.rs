@@ -6,10 +6,11 @@
 use alloc::{
     boxed::Box,
     string::{String, ToString},
+    vec::Vec,
 };
 
 use crate::{
-    document::{Path, Segment},
+    document::{Document, Path, Segment},
     value::{Map, Value},
 };
 
@@ -78,6 +79,37 @@ impl Fix {
     /// Applies another fix after this one.
     pub(crate) fn and(self, next: Self) -> Self {
         Self(self.0.into_iter().chain(next.0).collect())
+    }
+
+    /// Leaves out objects that the definition has, which RFC 6902 would replace. A fix that writes over a key is empty.
+    pub(crate) fn within(self, document: &Document) -> Self {
+        let is_there = |path: &Path| document.part(path).and_then(Value::as_map).is_some();
+        let is_needed = |change: &Change| match change {
+            Change::Add { path, value } => !(value.as_map().is_some_and(Map::is_empty) && is_there(path)),
+            _ => true,
+        };
+        let changes: Box<[Change]> = self.0.into_iter().filter(is_needed).collect();
+        let (mut written, mut gone): (Vec<&Path>, Vec<&Path>) = (Vec::new(), Vec::new());
+        for change in &changes {
+            let to = match change {
+                Change::Add { path, .. } => path,
+                Change::Move { from, path } => {
+                    gone.push(from);
+                    path
+                }
+                Change::Remove { path } => {
+                    gone.push(path);
+                    continue;
+                }
+                Change::Replace { .. } => continue,
+            };
+            let is_taken = document.part(to).is_some() && !gone.contains(&to);
+            if matches!(to.segments().last(), Some(Segment::Key(_))) && (is_taken || written.contains(&to)) {
+                return Self::default();
+            }
+            written.push(to);
+        }
+        Self(changes)
     }
 
     /// True if no change is suggested.
@@ -232,6 +264,29 @@ mod tests {
         let into = |key: &str| Fix::add(holder.clone(), Map::new()).and(Fix::moved(&root.key(key), holder.key(key)));
         let both = into("maxSteps").and(into("timeoutMs"));
         check(r#"{"maxSteps":1,"timeoutMs":2}"#, &both, Some(r#"{"constraints":{"maxSteps":1,"timeoutMs":2}}"#));
+    }
+
+    #[test]
+    fn a_fix_keeps_what_the_definition_has() {
+        let root = Path::root();
+        let within = |text: &str, fix: Fix| {
+            let document = Document::placeless(json::value(text.as_bytes()).expect("JSON"));
+            json::compact(&fix.within(&document).to_value())
+        };
+        let holder = root.key("policy");
+        let into = || Fix::add(holder.clone(), Map::new()).and(Fix::moved(&root.key("a"), holder.key("a")));
+        // RFC 6902, 4.1: `add` replaces a member that exists.
+        let moved = r#"[{"from":"/a","op":"move","path":"/policy/a"}]"#;
+        assert_eq!(within(r#"{"a":1,"policy":{"b":2}}"#, into()), moved);
+        assert_eq!(within(r#"{"a":1}"#, into()).matches("\"add\"").count(), 1);
+        // Nothing is written over.
+        assert_eq!(within(r#"{"a":1,"policy":{"a":2}}"#, into()), "[]");
+        let renamed = |from: &str| Fix::rename(&root.key(from), "command");
+        assert_eq!(within(r#"{"cmd":1,"command":2}"#, renamed("cmd")), "[]");
+        assert_eq!(within(r#"{"cmd":1,"script":2}"#, renamed("cmd").and(renamed("script"))), "[]");
+        let swapped = Fix::remove(&root.key("command")).and(renamed("cmd"));
+        assert_ne!(within(r#"{"cmd":1,"command":2}"#, swapped), "[]", "it says that it removes the other");
+        assert_ne!(within(r#"[1]"#, Fix::add(root.index(0), "x")), "[]", "an item is inserted before");
     }
 
     #[test]

@@ -134,10 +134,15 @@ fn a_damaged_store_makes_no_backup_and_replaces_none() {
     assert_eq!(back_up(&dir, &["backup.db"]).exit, Some(0));
     let before = fs::read(dir.root().join("backup.db")).unwrap();
     let path = state(&dir).join("journal.db");
-    Connection::open(&path).unwrap().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, usize>(0)).unwrap();
+    // A store whose schema is damaged would not even open.
+    let page = number("SELECT rootpage FROM sqlite_master WHERE name = 'frames'");
+    let page_size = number("PRAGMA page_size");
+    drop(connection);
     let mut bytes = fs::read(&path).unwrap();
-    let third = bytes.len() / 3;
-    bytes[third..].iter_mut().step_by(97).for_each(|byte| *byte ^= 0x55);
+    bytes[(page - 1) * page_size..][..page_size].iter_mut().step_by(97).for_each(|byte| *byte ^= 0x55);
     fs::write(&path, bytes).unwrap();
     refused(&dir, &["another.db"], 40, &["damaged", "mainspring doctor"]);
     refused(&dir, &["backup.db", "--force"], 40, &["damaged"]);

@@ -268,10 +268,15 @@ fn replace(dir: &TestDir, by: impl Fn(&Path)) {
     by(&journal(dir));
 }
 
-fn overwrite_last_page(dir: &TestDir) {
+/// Overwrites the first page of the rows of `heads`. A store whose schema is damaged would not even open.
+fn overwrite_heads(dir: &TestDir) {
+    let connection = Connection::open(journal(dir)).unwrap();
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, usize>(0)).unwrap();
+    let page = number("SELECT rootpage FROM sqlite_master WHERE name = 'heads'");
+    let page_size = number("PRAGMA page_size");
+    drop(connection);
     let mut bytes = fs::read(journal(dir)).unwrap();
-    let at = bytes.len() - 8192;
-    bytes[at..].fill(0xa5);
+    bytes[(page - 1) * page_size..][..page_size].fill(0xa5);
     fs::write(journal(dir), bytes).unwrap();
 }
 
@@ -298,7 +303,7 @@ fn a_broken_store_is_named_with_help() {
         (|dir| replace(dir, |_| ()), &["store"], "is missing"),
         (|dir| tamper(dir, "PRAGMA user_version = 99"), &["format"], "format 99"),
         (|dir| tamper(dir, "PRAGMA application_id = 7"), &["store"], "another program"),
-        (overwrite_last_page, &["integrity", "quarantine"], "damaged"),
+        (overwrite_heads, &["integrity", "quarantine"], "damaged"),
         (
             |dir| tamper(dir, "UPDATE heads SET quarantined = 'it is forged'"),
             &["quarantine"],

@@ -16,10 +16,15 @@ use mainspring_kernel::{
 
 use super::position;
 
+/// Ends of a value that are tried. Each costs a reading of the text.
+const ENDS_MAX: usize = 16;
+
 /// Returns the bytes to replace and their replacement, if the fix is one renamed key or one replaced value.
 pub(super) fn edit(text: &str, syntax: Syntax, found: &Diagnostic) -> Option<(Range<usize>, String)> {
     let [change] = &found.fix.0[..] else { return None };
     let words: Vec<String> = match change {
+        // An edit in place reaches no other object.
+        Change::Move { from, path } if !is_rename(from.segments(), path.segments()) => return None,
         Change::Move { path, .. } => match path.segments().last()? {
             Segment::Key(key) => [key.to_string(), compact(&Value::text(&**key))].into(),
             Segment::Index(_) => return None,
@@ -32,7 +37,7 @@ pub(super) fn edit(text: &str, syntax: Syntax, found: &Diagnostic) -> Option<(Ra
     let line = text[start..].split('\n').next().unwrap_or_default();
     // A value ends at the end of the line, or before a sign of the flow style; a text in quotes holds such signs.
     let signs = line.char_indices().filter(|(_, letter)| matches!(letter, ',' | '}' | ']' | ':' | '#'));
-    let ends = signs.map(|(at, _)| at).chain([line.len()]);
+    let ends = signs.map(|(at, _)| at).take(ENDS_MAX).chain([line.len()]);
     let ends = ends.map(|end| line[..end].trim_end().len()).filter(|end| *end > 0);
     for end in ends {
         for word in &words {
@@ -43,6 +48,11 @@ pub(super) fn edit(text: &str, syntax: Syntax, found: &Diagnostic) -> Option<(Ra
         }
     }
     None
+}
+
+/// True if only the last segment differs.
+fn is_rename(from: &[Segment], path: &[Segment]) -> bool {
+    from.len() == path.len() && from.iter().rev().skip(1).eq(path.iter().rev().skip(1))
 }
 
 #[cfg(test)]

@@ -81,6 +81,10 @@ impl Decider<'_> {
             .and_then(|turns| turns.begun.checked_sub(1));
         let (Some(agent), Some(turn)) = (agent, turn) else { return Ok(()) };
         let Work::Loop(of) = &plan.step(agent.step).work else { return Ok(()) };
+        // No turn is left that could read the message, so the answer under way is not given up.
+        if plan.agent(agent.step).is_some_and(|agent| turn + 1 >= agent.max_turns) {
+            return Ok(());
+        }
         let scope = Scope::of_round(&agent, of.block, turn);
         let Some(model) = plan.agent_steps(of.block).map(|steps| scope.instance(steps.model)) else { return Ok(()) };
         let Some(step) = self.state.steps.get(&model) else { return Ok(()) };

@@ -181,7 +181,7 @@ impl<'a> Report<'a> {
         }
         let place = if at_key { self.document.key_place(path) } else { self.document.place(path) };
         // Messages may quote text of the author or of the inspector, so control and invisible characters are escaped.
-        let (message, text, fix) = (plain(&message), plain(&help.text), help.fix);
+        let (message, text, fix) = (plain(&message), plain(&help.text), help.fix.within(self.document));
         self.found_bytes += message.len() + text.len() + path.shown_bytes() + fix.shown_bytes();
         self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, help: text, fix });
     }

@@ -219,6 +219,10 @@ fn into_env(command: &str, offset: usize, reference: &str, path: &Path) -> Fix {
     } else {
         name
     };
+    // The script may set a variable of this name itself.
+    if command.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_').any(|word| word == name) {
+        return Fix::default();
+    }
     let script = format!("{before}\"${name}\"{}", rest.unwrap_or_default());
     let env = path.parent().key("env");
     Fix::add(env.clone(), crate::value::Map::new())

@@ -166,6 +166,16 @@ fn an_interrupting_message_cancels_the_open_model_call() {
     assert_eq!(run.step("a").output.get("text"), Some(&"yes".into()));
 }
 
+/// No turn is left that could read the message.
+#[test]
+fn the_call_of_the_last_turn_is_not_interrupted() {
+    let mut run = Run::new(&BESIDE.replace("conversation: chat", "conversation: chat, maxTurns: 1"), DECIDE_VERSION);
+    let turn = run.send("1", "stop that", true);
+    assert_eq!(run.words(&turn), "MessageKept");
+    run.answer("a#1", "yes", &[]);
+    assert_eq!(run.step("a").output.get("text"), Some(&"yes".into()));
+}
+
 /// An answer that came before the executor stopped counts, and the message is read after it.
 #[test]
 fn an_answer_that_overtakes_the_interruption_counts() {

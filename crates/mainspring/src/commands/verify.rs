@@ -1,6 +1,6 @@
 //! `mainspring verify`: checks that journals are unmodified.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use mainspring_kernel::{json::compact, value::Value};
 
 use crate::{
@@ -15,9 +15,9 @@ use crate::{
 
 /// Verify journals.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("executions").args(["id", "all"]).required(true)))]
 pub(crate) struct Verify {
     /// The execution: its id, the beginning of it, or `last`
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
     /// Every execution of the data folder
     #[arg(long)]
