@@ -136,7 +136,7 @@ fn a_damaged_store_makes_no_backup_and_replaces_none() {
     let path = state(&dir).join("journal.db");
     let connection = Connection::open(&path).unwrap();
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, usize>(0)).unwrap();
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap() as usize;
     // A store whose schema is damaged would not even open.
     let page = number("SELECT rootpage FROM sqlite_master WHERE name = 'frames'");
     let page_size = number("PRAGMA page_size");

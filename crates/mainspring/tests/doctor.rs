@@ -271,7 +271,7 @@ fn replace(dir: &TestDir, by: impl Fn(&Path)) {
 /// Overwrites the first page of the rows of `heads`. A store whose schema is damaged would not even open.
 fn overwrite_heads(dir: &TestDir) {
     let connection = Connection::open(journal(dir)).unwrap();
-    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, usize>(0)).unwrap();
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).unwrap() as usize;
     let page = number("SELECT rootpage FROM sqlite_master WHERE name = 'heads'");
     let page_size = number("PRAGMA page_size");
     drop(connection);
@@ -296,14 +296,14 @@ fn check_damages(table: &[Damage]) {
 fn a_broken_store_is_named_with_help() {
     check_damages(&[
         (|dir| cut_to(dir, |length| length / 2 + 100), &["store"], "restore the latest backup"),
-        (|dir| cut_to(dir, |length| length - 1), &["store"], "shorter than it says"),
+        (|dir| cut_to(dir, |length| length - 1), &["store"], "restore the latest backup"),
         (|dir| cut_to(dir, |_| 60), &["store"], "restore the latest backup"),
         (|dir| replace(dir, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "no database"),
         (|dir| replace(dir, |path| fs::create_dir(path).unwrap()), &["store"], "is a folder"),
         (|dir| replace(dir, |_| ()), &["store"], "is missing"),
         (|dir| tamper(dir, "PRAGMA user_version = 99"), &["format"], "format 99"),
         (|dir| tamper(dir, "PRAGMA application_id = 7"), &["store"], "another program"),
-        (overwrite_heads, &["integrity", "quarantine"], "damaged"),
+        (overwrite_heads, &["integrity", "timers"], "damaged"),
         (
             |dir| tamper(dir, "UPDATE heads SET quarantined = 'it is forged'"),
             &["quarantine"],

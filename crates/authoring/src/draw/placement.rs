@@ -261,10 +261,11 @@ impl<'g> Placer<'g, '_> {
             *after = label.max(*after);
             let mut way = vec![from];
             for layer in spots[from].layer + 1..spots[to].layer {
-                if spots.len() < parts.len() + BENDS_MAX {
-                    spots.push(Spot { layer, x: 0, width: BEND_PX });
-                    way.push(spots.len() - 1);
+                if spots.len() >= parts.len() + BENDS_MAX {
+                    break;
                 }
+                spots.push(Spot { layer, x: 0, width: BEND_PX });
+                way.push(spots.len() - 1);
             }
             way.push(to);
             ways.push((number, way));

@@ -148,9 +148,9 @@ impl Write for Until<'_> {
 mod tests {
     use super::*;
 
-    /// Asks a worker that reads nothing and ends itself by a signal.
+    /// Asks a worker that ends itself by a signal when the request comes.
     fn ended_by(signal: &str) -> Result<Response, Lost> {
-        let script = format!("printf '\\121'; kill -{signal} $$");
+        let script = format!("dd bs=64 count=1 of=/dev/null 2>/dev/null; printf '\\121'; kill -{signal} $$");
         let command = WorkerCommand { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()] };
         let minute = Duration::from_secs(60);
         Link::start(&command).unwrap().ask(b"request", Instant::now() + minute, minute)
