@@ -53,7 +53,7 @@ fn mistakes_are_reported_with_their_positions() {
         "name: n\ndefinition: nowhere.json\nexpect: {status: completed}\n",
         &["nowhere.json", "paths begin at"],
     );
-    check_refused("name: [", &["unreadable", "2:1"]);
+    check_refused("name: [", &["unreadable", "1:1"]);
     check_refused("cases: []", &["the file has no cases"]);
     check_refused(&case("{}", "[]", "{}"), &["expects nothing"]);
     check_refused(&case("{}", "[]", "{status: done}"), &["\"done\" is not known here", "completed, failed"]);

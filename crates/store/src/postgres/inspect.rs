@@ -18,7 +18,7 @@ use super::{
     connections::{self, CONNECTIONS_OF_A_NODE, Connections, Limits, Session, Who},
     error::{self, Fault},
     journal,
-    migrations::{self, FORMAT},
+    migrations::{self, FORMAT, FORMAT_WITH_NAMES},
 };
 use crate::{
     Format, InspectedExecution, InspectedExecutions, InspectedNode, Inspection, ReadLimit, Store, StoreError,
@@ -39,9 +39,6 @@ const NEWEST_EXECUTIONS: usize = 64;
 
 /// The first format with open gates.
 const FORMAT_WITH_GATES: u32 = 3;
-/// The first format with the names of today; see `migrations/0010.sql`.
-const FORMAT_WITH_NAMES: u32 = 10;
-
 /// A database under inspection.
 pub struct PostgresInspection {
     store: PostgresStore,

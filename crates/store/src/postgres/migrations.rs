@@ -33,6 +33,9 @@ pub(super) const MIGRATIONS: [&str; 11] = [
 /// The first format whose inbox messages have seals.
 pub(super) const FORMAT_WITH_SEALS: u32 = 5;
 
+/// The first format in which tables and columns have today's names.
+pub(super) const FORMAT_WITH_NAMES: u32 = 10;
+
 const PROGRAM: &str = "mainspring";
 
 const FORMAT_TABLE: &str = "mainspring_format";
@@ -97,7 +100,8 @@ pub(super) async fn migrate(session: &Session, address: &Address, options: Optio
         .await?;
     let before = format(&locked[3], address)?;
     if (1..FORMAT).contains(&before) {
-        let refused = if options.upgrades { at_work(session, address).await? } else { Some(is_older(address, before)) };
+        let refused =
+            if options.upgrades { at_work(session, address, before).await? } else { Some(is_older(address, before)) };
         if let Some(refused) = refused {
             session.query("ROLLBACK", &[]).await?;
             return Err(refused);
@@ -117,9 +121,13 @@ pub(super) async fn migrate(session: &Session, address: &Address, options: Optio
 }
 
 /// Rejects an upgrade while nodes are alive: all of them run the release that wrote the older format.
-async fn at_work(session: &Session, address: &Address) -> Result<Option<Fault>, Fault> {
+async fn at_work(session: &Session, address: &Address, before: u32) -> Result<Option<Fault>, Fault> {
+    let nodes = match before < FORMAT_WITH_NAMES {
+        true => sql!("format.sql", "living_nodes_before_format_10"),
+        false => sql!("format.sql", "living_nodes"),
+    };
     let mut alive = Vec::new();
-    for found in session.query(sql!("format.sql", "living_nodes_before_format_10"), &[]).await? {
+    for found in session.query(nodes, &[]).await? {
         let (name, place, release) = (columns::word(&found, 0)?, columns::word(&found, 1)?, columns::word(&found, 2)?);
         alive.push(format!("{name} at {place} of release {release}"));
     }

@@ -19,6 +19,9 @@ SELECT program, format FROM mainspring_format FOR UPDATE
 UPDATE mainspring_format SET format = $1
 
 -- name: living_nodes_before_format_10
--- The living nodes, by columns that the table has in every format.
 SELECT name, place, release FROM nodes
+WHERE alive_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) ORDER BY name
+
+-- name: living_nodes
+SELECT name, address, release FROM nodes
 WHERE alive_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) ORDER BY name

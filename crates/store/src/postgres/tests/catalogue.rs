@@ -13,7 +13,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
 };
 
-use super::{make_older, message, open};
+use super::{make_older, message, open, partitioning};
 use crate::prelude::*;
 use crate::{
     AuditEntry, Batch, Catalogue, Change, ChangeOutcome, EnqueueRequest, Fence, InboxMessage, Origin, Part,
@@ -177,7 +177,7 @@ fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it
         let beside = scratch.beside().unwrap();
         make_older(&beside, scratch.schema(), format);
         beside.execute("INSERT INTO partitions VALUES (0, 41, 'process 7')").unwrap();
-        beside.execute("INSERT INTO spread VALUES (1, 5, 0)").unwrap();
+        beside.execute(&format!("INSERT INTO {} VALUES (1, 5, 0)", partitioning(format))).unwrap();
         // The key of the start in format 1.
         let start = hex(&Hash::of_parts(&[&4u64.to_be_bytes(), b"flow", b"k"]).0);
         let (key, hash) = ("07".repeat(16), "08".repeat(32));

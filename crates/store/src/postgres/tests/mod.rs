@@ -20,6 +20,11 @@ fn open(address: &str) -> PostgresStore {
     PostgresStore::open_with(address, Options { partitions: 1, ..Options::default() }).unwrap()
 }
 
+/// The table with the number of partitions, by its name in a format.
+fn partitioning(format: u32) -> &'static str {
+    if format < 10 { "spread" } else { "partitioning" }
+}
+
 /// Makes the tables of an older format.
 fn make_older(beside: &Beside<'_>, schema: &str, format: u32) {
     beside.execute(&format!("CREATE SCHEMA {schema}")).unwrap();

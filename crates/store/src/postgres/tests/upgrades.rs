@@ -1,6 +1,6 @@
 //! Upgrades: processes of an older release that have the store open, and processes that may not upgrade.
 
-use super::{make_older, open};
+use super::{make_older, open, partitioning};
 use crate::prelude::*;
 use crate::{
     Node, StoreError,
@@ -23,7 +23,7 @@ fn older(format: u32) -> Scratch<'static> {
     let scratch = server().scratch();
     let beside = scratch.beside().unwrap();
     make_older(&beside, scratch.schema(), format);
-    beside.execute("INSERT INTO spread VALUES (1, 1, 0)").unwrap();
+    beside.execute(&format!("INSERT INTO {} VALUES (1, 1, 0)", partitioning(format))).unwrap();
     scratch
 }
 
@@ -62,7 +62,8 @@ fn a_store_is_not_upgraded_while_nodes_of_an_older_release_are_alive() {
         if before >= 8 {
             beside.execute("ALTER TABLE nodes ALTER COLUMN format SET DEFAULT 8").unwrap();
         }
-        beside.execute(OLD_HEARTBEAT).unwrap();
+        let heartbeat = if before < 10 { OLD_HEARTBEAT.into() } else { OLD_HEARTBEAT.replace("place", "address") };
+        beside.execute(&heartbeat).unwrap();
         let refused = refusal(&scratch, true);
         assert!(refused.contains("old at host:1 of release 0.1.0") && refused.contains("stop all"), "{refused}");
         assert_eq!(format(&scratch), before.to_string());
