@@ -219,7 +219,7 @@ def executors(files, key):
     """Returns the executor keys that the installation has certified, by id: public key, name and release."""
     name, found = "executor-keys.ndjson", {}
     for line in files.get(name, b"").decode().splitlines():
-        public, node, release, since, signature = cbor_whole(base64.b64decode(json.loads(line)["certificate"], validate=True))
+        public, node, release, since, signature = cbor_whole(base64.b64decode(read_json(line)["certificate"], validate=True))
         parts = [cbor_text("mainspring executor key 1"), cbor_bytes(public), cbor_text(node), cbor_text(release), cbor(0, since)]
         if not ed25519(key, cbor(4, 5) + b"".join(parts), signature):
             raise Defect(f"{name}: a key is not certified by the installation")
@@ -244,7 +244,7 @@ def receipts(folder, files, frames, known):
     """Checks the signatures of an execution's receipts. Returns their number."""
     name, signed, roots = f"{folder}/signatures.ndjson", {}, set()
     for line in files.get(name, b"").decode().splitlines():
-        entry = json.loads(line)
+        entry = read_json(line)
         envelope = base64.b64decode(entry["envelope"], validate=True)
         version, key, _, sides, path, signature = cbor_whole(base64.b64decode(entry["proof"], validate=True))
         sequence = entry["sequence"]
