@@ -333,14 +333,16 @@ impl OrganizationQueue {
         }
     }
 
-    /// Ends the drains of which a read has found no older execution. The next read removes them from the store.
+    /// Ends the drains of which a read has found no older execution. The next read removes them from the store, and
+    /// decides about the drains that this read was the first to see.
     fn end_drains(&mut self) {
-        let ends = self.draining.idle().collect::<Vec<_>>();
+        let ends = self.draining.ended().collect::<Vec<_>>();
         for (workflow, since_ms) in ends {
             self.draining.drains.remove(&workflow);
             self.draining.over.insert(workflow, since_ms);
             self.want_read();
         }
+        self.check_drains();
     }
 
     /// Wants a read if it may end a drain.

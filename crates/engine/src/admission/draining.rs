@@ -79,6 +79,9 @@ impl ConcurrencyKey {
 pub(super) struct Draining {
     /// The drains that hold executions.
     pub(super) drains: Drains,
+    /// Workflows whose drain was seen first by the latest read, which may have read its rows before the drain began. A
+    /// later read ends it.
+    fresh: BTreeSet<Arc<str>>,
     /// Drains that are over and may still be in the store, by workflow, with the times at which they began.
     pub(super) over: BTreeMap<Arc<str>, u64>,
     /// Starts that wait for a read which knows if their workflows drain.
@@ -113,6 +116,12 @@ impl Draining {
         self.drains.get(&definition.workflow).is_some_and(|drain| drain.new.contains(&definition.hash))
     }
 
+    /// Returns the drains of which no older execution is counted and that the latest read may end, with the times at which
+    /// they began.
+    pub(super) fn ended(&self) -> impl Iterator<Item = (Arc<str>, u64)> {
+        self.idle().filter(|(workflow, _)| !self.fresh.contains(workflow))
+    }
+
     /// Returns the drains of which no older execution is counted, with the times at which they began.
     pub(super) fn idle(&self) -> impl Iterator<Item = (Arc<str>, u64)> {
         let is_idle = |(workflow, drain): &(&Arc<str>, &Drain)| {
@@ -131,6 +140,12 @@ impl Draining {
     pub(super) fn take(&mut self, drains: Drains) {
         self.over.retain(|workflow, since_ms| drains.get(workflow).is_some_and(|drain| drain.since_ms == *since_ms));
         let over = &self.over;
-        self.drains = drains.into_iter().filter(|(workflow, _)| !over.contains_key(workflow)).collect();
+        let drains: Drains = drains.into_iter().filter(|(workflow, _)| !over.contains_key(workflow)).collect();
+        let is_known = |workflow: &Arc<str>, drain: &Drain| {
+            self.drains.get(workflow).is_some_and(|known| known.since_ms == drain.since_ms)
+        };
+        let fresh = drains.iter().filter(|(workflow, drain)| !is_known(workflow, drain));
+        self.fresh = fresh.map(|(workflow, _)| workflow.clone()).collect();
+        self.drains = drains;
     }
 }

@@ -101,6 +101,23 @@ fn older_executions_that_wait_or_are_children_count() {
     assert_eq!(read(&mut machine, drains(), vec![row_with(3, NEW, "pending")]), [key(3)]);
 }
 
+#[test]
+fn a_read_that_sees_a_drain_first_does_not_end_it() {
+    let mut machine = machine(BOUNDS);
+    machine.want("o");
+    // Another node stores an older start after the rows of this read, and the drain begins before its drains are read.
+    assert_eq!(read(&mut machine, drains(), vec![row_with(2, NEW, "pending")]), []);
+    assert_eq!(machine.drained("o"), []);
+    let rows = || vec![row_with(1, OLD, "running"), row_with(2, NEW, "pending")];
+    assert_eq!(read(&mut machine, drains(), rows()), [], "the older one is waited for");
+    assert_eq!(machine.ended(key(1)), []);
+    // The drain was taken back, and another one began.
+    let later = Drains::from([("w".into(), Drain { since_ms: 8, new: BTreeSet::from([NEW]) })]);
+    let rows = || vec![row_with(2, NEW, "pending")];
+    assert_eq!(read(&mut machine, later.clone(), rows()), [], "it is not the drain that was known");
+    assert_eq!(read(&mut machine, later, rows()), [key(2)], "an idle drain is read again without another event");
+}
+
 /// A store with one workflow, a node that counts, and starts of this node and of others.
 #[derive(Default)]
 struct World {
@@ -109,7 +126,8 @@ struct World {
     rows: BTreeMap<u8, (Hash, &'static str)>,
     drains: Drains,
     is_new: bool,
-    reads: Vec<Reading>,
+    /// The rows of reads in progress. A read takes the drains at its end.
+    reads: Vec<Vec<ExecutionRow>>,
     admissions: Vec<ExecutionKey>,
     started: u8,
     held: u32,
@@ -166,7 +184,7 @@ impl World {
                 self.drains.clear();
             }
             let rows = self.unfinished().map(|(number, (hash, status))| row_with(*number, *hash, status)).collect();
-            self.reads.push(Reading { bounds: BOUNDS, drains: self.drains.clone(), rows });
+            self.reads.push(rows);
         }
     }
 
@@ -195,7 +213,7 @@ impl World {
             }
             6 => machine.want("o"),
             _ if !self.reads.is_empty() => {
-                let reading = self.reads.remove(0);
+                let reading = Reading { bounds: BOUNDS, drains: self.drains.clone(), rows: self.reads.remove(0) };
                 let rows: BTreeSet<ExecutionKey> = self.rows.keys().map(|number| key(*number)).collect();
                 let actions = machine.on_read("o", Ok(reading), |execution| rows.contains(&execution));
                 self.say(actions.admit);
