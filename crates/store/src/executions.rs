@@ -35,6 +35,10 @@ pub trait Executions: Send + Sync {
     /// Counts executions of an organization with one of these statuses that are not quarantined, up to `most`.
     fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError>;
 
+    /// Counts unfinished executions of a workflow that have none of the given definitions and are not quarantined, up to
+    /// `most`. The cost grows with the number of definitions, not with the number of their executions.
+    fn count_other_definitions(&self, of: &OtherDefinitions<'_>, most: usize) -> Result<usize, StoreError>;
+
     /// Returns the organizations with a `pending` execution that is not quarantined. The cost grows with the number of
     /// organizations, not with the number of pending executions.
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError>;
@@ -165,6 +169,26 @@ pub struct Filter {
     pub initiator: Option<String>,
     /// Excludes quarantined executions.
     pub excludes_quarantined: bool,
+}
+
+/// Selects the executions of a workflow that began on other definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherDefinitions<'a> {
+    /// The organization of the workflow.
+    pub organization: &'a str,
+    /// See [`ExecutionRow::workflow_id`].
+    pub workflow_id: &'a str,
+    /// The hashes of the definitions to leave out, as in [`ExecutionRow::workflow_hash`].
+    pub hashes: &'a [String],
+}
+
+impl OtherDefinitions<'_> {
+    /// Returns the ranges of hashes between those that are left out, each above the first bound and below the second.
+    pub(crate) fn ranges(&self) -> Vec<(Option<&str>, Option<&str>)> {
+        let hashes: BTreeSet<&str> = self.hashes.iter().map(String::as_str).collect();
+        let above = std::iter::once(None).chain(hashes.iter().copied().map(Some));
+        above.zip(hashes.iter().copied().map(Some).chain([None])).collect()
+    }
 }
 
 /// An open approval gate as it is listed. Its question and the permitted approvers are in the journal.

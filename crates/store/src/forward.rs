@@ -57,6 +57,15 @@ macro_rules! forward_method {
             self.$field.count_executions(organization, statuses, most)
         }
     };
+    ($field:ident, count_other_definitions) => {
+        fn count_other_definitions(
+            &self,
+            of: &$crate::OtherDefinitions<'_>,
+            most: usize,
+        ) -> Result<usize, $crate::StoreError> {
+            self.$field.count_other_definitions(of, most)
+        }
+    };
     ($field:ident, due) => {
         fn due(
             &self,

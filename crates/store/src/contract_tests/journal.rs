@@ -31,6 +31,7 @@ pub(super) fn cases<S: Subject>() -> Vec<Case> {
         payloads(),
         catalogue(),
         origins(),
+        other_definitions(),
     ];
     let (gates, pending, enough) = (gates(), pending_ones(), enough());
     executions
@@ -584,6 +585,47 @@ fn pending_ones() -> Vec<Case> {
 
 fn pending(execution: u8, organization: Option<Text>) -> Turn {
     Turn { is_pending: true, organization, ..opens(execution) }
+}
+
+fn other_definitions() -> Vec<Case> {
+    let of = |execution, organization, workflow_id, definition| Turn {
+        organization: Some(organization),
+        workflow_id: Some(workflow_id),
+        definition,
+        ..opens(execution)
+    };
+    vec![(
+        "unfinished executions of other definitions are counted",
+        vec![
+            (Claim(0), "1"),
+            (
+                Commit(1, vec![of(0, "o", "f", "a"), of(1, "o", "f", "b"), of(2, "o", "f", "c")]),
+                "durable durable durable",
+            ),
+            (
+                Commit(1, vec![of(3, "o", "f", "a"), of(4, "o", "g", "b"), of(5, "p", "f", "b")]),
+                "durable durable durable",
+            ),
+            (CountOthers("o", "f", vec![], 9), "4"),
+            (CountOthers("o", "f", vec!["a"], 9), "2"),
+            (CountOthers("o", "f", vec!["b"], 9), "3"),
+            (CountOthers("o", "f", vec!["c", "b", "c"], 9), "2"),
+            (CountOthers("o", "f", vec!["c", "a", "d"], 9), "1"),
+            (CountOthers("o", "f", vec!["a", "b", "c"], 9), "0"),
+            (CountOthers("o", "f", vec!["d"], 9), "4"),
+            (CountOthers("o", "f", vec!["d"], 3), "3"),
+            (CountOthers("o", "f", vec!["b"], 0), "0"),
+            (CountOthers("o", "h", vec!["d"], 9), "0"),
+            (CountOthers("q", "f", vec!["d"], 9), "0"),
+            (one(Turn { ends: true, ..continues(1, 0) }), "durable"),
+            (CountOthers("o", "f", vec!["a"], 9), "1"),
+            (Quarantine(2, "why"), "done"),
+            (CountOthers("o", "f", vec!["a"], 9), "0"),
+            (CountOthers("o", "f", vec!["d"], 9), "2"),
+            (ReleaseQuarantined(2), "released"),
+            (CountOthers("o", "f", vec!["a"], 9), "1"),
+        ],
+    )]
 }
 
 fn origins() -> Vec<Case> {

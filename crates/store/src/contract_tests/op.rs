@@ -16,9 +16,9 @@ use mainspring_kernel::{
 use super::catalogue::{self, Asked, CatalogueOp};
 use crate::{
     AuditedNotes, AwaitingParent, Batch, ClusterView, Due, EnqueueRequest, ExecutionRow, Expected, Fence, Filter,
-    GateRow, InboxEntry, InboxMessage, LateReceipt, NewReceipt, Node, Origin, Part, PartOutcome, PartReceipts,
-    QuarantineRelease, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RowChange, Signed, Store, StoreError,
-    StoredExecutorKey, StoredPlan, partition_of,
+    GateRow, InboxEntry, InboxMessage, LateReceipt, NewReceipt, Node, Origin, OtherDefinitions, Part, PartOutcome,
+    PartReceipts, QuarantineRelease, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RowChange, Signed, Store,
+    StoreError, StoredExecutorKey, StoredPlan, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -94,6 +94,8 @@ pub(crate) enum Op {
     PendingOrganizations,
     /// An organization, statuses, and the bound of the count.
     Count(Text, Vec<Text>, usize),
+    /// An organization, the id of a workflow, the definitions that are left out, and the bound of the count.
+    CountOthers(Text, Text, Vec<Text>, usize),
     /// Organization; execution, step and number of the gate to start after; limit.
     Gates(Option<Text>, Option<(u8, Text, u32)>, usize),
     ResourceRow(Text),
@@ -132,6 +134,7 @@ pub(crate) struct Turn {
     pub(crate) workflow: Option<Text>,
     pub(crate) organization: Option<Text>,
     pub(crate) workflow_id: Option<Text>,
+    pub(crate) definition: Text,
     /// `user` by default.
     pub(crate) initiator: Option<Text>,
     pub(crate) idempotency_key: Option<Text>,
@@ -301,7 +304,7 @@ impl Turn {
             id: self.id.map_or_else(|| key(self.execution).to_string(), Into::into),
             workflow: self.workflow.map(Into::into),
             workflow_version: Some("2".into()),
-            workflow_hash: Hash::of(b"definition").prefixed(),
+            workflow_hash: Hash::of(self.definition.as_bytes()).prefixed(),
             plan_hash: plan(1).hash,
             status: status.into(),
             outcome: None,
@@ -393,6 +396,11 @@ fn answer(store: &dyn Store, op: &Op) -> Result<String, StoreError> {
         Op::RowsOf(statuses, words, before, limit) => rows(store, &filter(statuses, words), *before, *limit)?,
         Op::UnfinishedRows(organization, statuses) => unfinished_rows(store, organization, statuses)?,
         Op::Count(organization, statuses, max) => store.count_executions(organization, statuses, *max)?.to_string(),
+        Op::CountOthers(organization, workflow_id, definitions, max) => {
+            let hashes: Vec<String> = definitions.iter().map(|text| Hash::of(text.as_bytes()).prefixed()).collect();
+            let of = OtherDefinitions { organization, workflow_id, hashes: &hashes };
+            store.count_other_definitions(&of, *max)?.to_string()
+        }
         Op::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
         Op::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => catalogue::answer(store, of_catalogue)?,
@@ -685,6 +693,7 @@ fn draw_row(row: ExecutionRow) -> String {
     model.parent_id = row.organization.as_ref().map(|organization| format!("parent of {organization}"));
     model.workflow_name = row.organization.as_ref().map(|organization| format!("workflow of {organization}"));
     model.trigger_id = row.organization.as_ref().map(|organization| format!("trigger of {organization}"));
+    model.workflow_hash.clone_from(&row.workflow_hash);
     (model.organization, model.workflow_id) = (row.organization.clone(), row.workflow_id.clone());
     assert_eq!(named, model);
     let of = [row.organization, row.workflow_id].into_iter().flatten().map(|word| format!(" {word}"));
@@ -722,6 +731,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
     all.push(Op::ExecutorKeys(None, 99));
     all.push(Op::PendingOrganizations);
     all.push(Op::Count("o", vec!["pending", "running"], 3));
+    all.push(Op::CountOthers("o", "f", vec!["a"], 3));
     all.extend([Op::Plan(1), Op::Plan(2), Op::Rows(vec![], None, None, 99)]);
     all.extend(catalogue::look());
     all.iter().map(|op| format!("{op:?} -> {}\n", run(store, op))).collect()

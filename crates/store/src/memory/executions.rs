@@ -2,7 +2,7 @@
 use super::{MemoryStore, start};
 use crate::{
     AuditedNotes, AwaitingParent, ExecutionRow, Executions, Expected, FORCED_END, Filter, GateRow, HeadRow, Origin,
-    QuarantineRelease, QuarantinedRow, ReleaseOutcome, StoreError,
+    OtherDefinitions, QuarantineRelease, QuarantinedRow, ReleaseOutcome, StoreError,
 };
 use mainspring_kernel::key::ExecutionKey;
 use std::cmp::Reverse;
@@ -48,6 +48,18 @@ impl Executions for MemoryStore {
         let is_counted = |row: &&ExecutionRow| {
             row.organization.as_deref() == Some(organization)
                 && statuses.contains(&row.status.as_str())
+                && !state.is_quarantined(row.key)
+        };
+        Ok(state.rows.values().filter(is_counted).take(most).count())
+    }
+
+    fn count_other_definitions(&self, of: &OtherDefinitions<'_>, most: usize) -> Result<usize, StoreError> {
+        let state = self.state();
+        let is_counted = |row: &&ExecutionRow| {
+            row.organization.as_deref() == Some(of.organization)
+                && row.workflow_id.as_deref() == Some(of.workflow_id)
+                && row.completed_at.is_none()
+                && !of.hashes.contains(&row.workflow_hash)
                 && !state.is_quarantined(row.key)
         };
         Ok(state.rows.values().filter(is_counted).take(most).count())

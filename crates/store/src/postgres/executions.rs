@@ -11,7 +11,7 @@ use super::{
     error::Fault,
 };
 use crate::{
-    ExecutionRow, Filter, Origin,
+    ExecutionRow, Filter, Origin, OtherDefinitions,
     sql::{integer, only},
 };
 
@@ -79,6 +79,33 @@ pub(super) async fn count(
     let statuses: Vec<&[u8]> = statuses.iter().map(|status| status.as_bytes()).collect();
     let found = session.query(sql!("executions.sql", "executions_count"), &[&key, &statuses, &most]).await?;
     found.first().map_or(Ok(0), |found| columns::number(found, 0).map(|count| count as usize))
+}
+
+/// Reads a separate index range between each two definitions that are left out.
+pub(super) async fn count_other_definitions(
+    session: &Session,
+    of: &OtherDefinitions<'_>,
+    most: usize,
+) -> Result<usize, Fault> {
+    let [organization, workflow] = [of.organization, of.workflow_id].map(|word| word_key(word).0.to_vec());
+    let mut count = 0;
+    for (above, below) in of.ranges() {
+        if count == most {
+            break;
+        }
+        let left = integer((most - count) as u64);
+        let (above, below) = (above.map(str::as_bytes), below.map(str::as_bytes));
+        let (mut asked, mut values): (Vec<&str>, Vec<&(dyn ToSql + Sync)>) =
+            (Vec::new(), vec![&organization, &workflow, &left]);
+        for (name, bound) in [("above", &above), ("below", &below)] {
+            asked.extend(bound.is_some().then_some(name));
+            values.extend(bound.as_ref().map(|bound| bound as &(dyn ToSql + Sync)));
+        }
+        let sql = only(sql!("executions.sql", "executions_of_other_definitions_count"), '$', 3, &asked);
+        let found = session.query(&sql, &values).await?;
+        count += found.first().map_or(Ok(0), |found| columns::number(found, 0))? as usize;
+    }
+    Ok(count)
 }
 
 pub(super) async fn pending_organizations(session: &Session) -> Result<BTreeSet<String>, Fault> {

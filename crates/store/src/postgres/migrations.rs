@@ -16,7 +16,7 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// Each upgrades from format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 11] = [
+pub(super) const MIGRATIONS: [&str; 12] = [
     include_str!("sql/migrations/0001.sql"),
     include_str!("sql/migrations/0002.sql"),
     include_str!("sql/migrations/0003.sql"),
@@ -28,6 +28,7 @@ pub(super) const MIGRATIONS: [&str; 11] = [
     include_str!("sql/migrations/0009.sql"),
     include_str!("sql/migrations/0010.sql"),
     include_str!("sql/migrations/0011.sql"),
+    include_str!("sql/migrations/0012.sql"),
 ];
 
 /// The first format whose inbox messages have seals.

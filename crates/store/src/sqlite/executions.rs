@@ -6,7 +6,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use rusqlite::{Connection, OptionalExtension, Row, Statement, ToSql, params, params_from_iter};
 
 use crate::{
-    ExecutionRow, Filter, Origin, RowChange,
+    ExecutionRow, Filter, Origin, OtherDefinitions, RowChange,
     sql::{integer, natural, only},
 };
 
@@ -18,6 +18,9 @@ pub(super) const INSERT: &str = sql!("executions.sql", "execution_insert");
 
 /// The statement of [`pending_organizations`].
 pub(super) const PENDING_ORGANIZATIONS: &str = sql!("executions.sql", "pending_organizations");
+
+/// The statement of [`count_other_definitions`].
+const OTHER_DEFINITIONS: &str = sql!("executions.sql", "executions_of_other_definitions_count");
 
 /// The statement of [`change`].
 pub(super) const CHANGE: &str = sql!("executions.sql", "execution_change");
@@ -138,6 +141,31 @@ pub(super) fn count(
     Ok(count)
 }
 
+/// Reads a separate index range between each two definitions that are left out.
+pub(super) fn count_other_definitions(
+    connection: &Connection,
+    of: &OtherDefinitions<'_>,
+    most: usize,
+) -> rusqlite::Result<usize> {
+    let mut count = 0;
+    for (above, below) in of.ranges() {
+        if count == most {
+            break;
+        }
+        let left = integer((most - count) as u64);
+        let (mut asked, mut values): (Vec<&str>, Vec<&dyn ToSql>) =
+            (Vec::new(), vec![&of.organization, &of.workflow_id, &left]);
+        for (name, bound) in [("above", &above), ("below", &below)] {
+            asked.extend(bound.is_some().then_some(name));
+            values.extend(bound.as_ref().map(|bound| bound as &dyn ToSql));
+        }
+        let sql = only(OTHER_DEFINITIONS, '?', 3, &asked);
+        let found: i64 = connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
+        count += found as usize;
+    }
+    Ok(count)
+}
+
 pub(super) fn pending_organizations(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     connection.prepare_cached(PENDING_ORGANIZATIONS)?.query_map([], |row| row.get(0))?.collect()
 }
@@ -180,15 +208,29 @@ mod tests {
     use super::*;
     use crate::sqlite::SqliteStore;
 
+    fn explained(connection: &Connection, sql: &str) -> Vec<String> {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        statement.query_map([], |row| row.get("detail")).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn executions_of_other_definitions_are_read_off_an_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        drop(SqliteStore::open(&path).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        let steps = explained(&connection, &only(OTHER_DEFINITIONS, '?', 3, &["above", "below"]));
+        let range = "executions_unfinished (organization=? AND workflow_id=? AND workflow_hash>? AND workflow_hash<?)";
+        assert!(steps.iter().any(|step| step.contains(range)), "{steps:?}");
+    }
+
     #[test]
     fn whose_executions_are_pending_is_read_off_an_index() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         drop(SqliteStore::open(&path).unwrap());
         let connection = Connection::open(&path).unwrap();
-        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {PENDING_ORGANIZATIONS}")).unwrap();
-        let steps: Vec<String> =
-            statement.query_map([], |row| row.get("detail")).unwrap().map(Result::unwrap).collect();
+        let steps = explained(&connection, PENDING_ORGANIZATIONS);
         let of_rows: Vec<_> = steps.iter().filter(|step| step.contains("executions")).collect();
         assert!(of_rows.len() >= 3, "{steps:?}");
         assert!(of_rows.iter().all(|step| step.contains("SEARCH") && step.contains("executions_pending")), "{steps:?}");

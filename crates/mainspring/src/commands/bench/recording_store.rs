@@ -38,7 +38,7 @@ impl Membership for ObservedStore {
 }
 
 impl Executions for ObservedStore {
-    mainspring_store::forward!(store: execution, execution_by_id, execution_by_idempotency_key, executions, count_executions, pending_organizations, pending_approvals, quarantine, quarantined, release_quarantine, force_end);
+    mainspring_store::forward!(store: execution, execution_by_id, execution_by_idempotency_key, executions, count_executions, count_other_definitions, pending_organizations, pending_approvals, quarantine, quarantined, release_quarantine, force_end);
 }
 
 impl Store for ObservedStore {

@@ -82,6 +82,16 @@ SELECT count(*) FROM (
     LIMIT $3
 ) AS counted
 
+-- name: executions_of_other_definitions_count
+SELECT count(*) FROM (
+    SELECT 1 FROM executions
+    WHERE organization_key = $1 AND workflow_id_key = $2 AND completed_at IS NULL
+        AND workflow_hash > {above}
+        AND workflow_hash < {below}
+        AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.execution = executions.execution AND quarantined IS NOT NULL)
+    LIMIT $3
+) AS counted
+
 -- name: pending_organizations
 -- Skips from one organization to the next in the index of pending rows: one step for each organization, for any number
 -- of rows.

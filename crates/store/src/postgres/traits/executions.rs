@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use mainspring_kernel::key::ExecutionKey;
 
 use crate::{
-    AuditedNotes, ExecutionRow, Executions, Filter, GateRow, Origin, QuarantineRelease, QuarantinedRow, ReleaseOutcome,
-    StoreError,
+    AuditedNotes, ExecutionRow, Executions, Filter, GateRow, Origin, OtherDefinitions, QuarantineRelease,
+    QuarantinedRow, ReleaseOutcome, StoreError,
     postgres::{PostgresStore, approvals, connections::Who, executions, journal, notes},
 };
 
@@ -34,6 +34,10 @@ impl Executions for PostgresStore {
 
     fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
         self.with_session(async |session| executions::count(session, organization, statuses, most).await)
+    }
+
+    fn count_other_definitions(&self, of: &OtherDefinitions<'_>, most: usize) -> Result<usize, StoreError> {
+        self.with_session(async |session| executions::count_other_definitions(session, of, most).await)
     }
 
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {

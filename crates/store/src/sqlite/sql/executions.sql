@@ -43,6 +43,16 @@ SELECT count(*) FROM (
     LIMIT ?3
 )
 
+-- name: executions_of_other_definitions_count
+SELECT count(*) FROM (
+    SELECT 1 FROM executions INDEXED BY executions_unfinished
+    WHERE organization = ?1 AND workflow_id = ?2 AND completed_at IS NULL
+        AND workflow_hash > {above}
+        AND workflow_hash < {below}
+        AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.execution = executions.execution AND quarantined IS NOT NULL)
+    LIMIT ?3
+)
+
 -- name: pending_organizations
 -- Skips from one organization to the next in the index of pending rows: one step for each organization, for any number
 -- of rows. Otherwise the planner would use the index of statuses, and read all pending rows at each step.

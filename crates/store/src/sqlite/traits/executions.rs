@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use mainspring_kernel::key::ExecutionKey;
 
 use crate::{
-    AuditedNotes, ExecutionRow, Executions, Filter, GateRow, Origin, QuarantineRelease, QuarantinedRow, ReleaseOutcome,
-    StoreError,
+    AuditedNotes, ExecutionRow, Executions, Filter, GateRow, Origin, OtherDefinitions, QuarantineRelease,
+    QuarantinedRow, ReleaseOutcome, StoreError,
     sqlite::{SqliteStore, approvals, executions, notes},
 };
 
@@ -34,6 +34,10 @@ impl Executions for SqliteStore {
 
     fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
         self.read(|connection| executions::count(connection, organization, statuses, most))
+    }
+
+    fn count_other_definitions(&self, of: &OtherDefinitions<'_>, most: usize) -> Result<usize, StoreError> {
+        self.read(|connection| executions::count_other_definitions(connection, of, most))
     }
 
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
