@@ -13,7 +13,7 @@ use crate::{
     json,
     limits::AGENT_TOOL_TOKENS,
     plan::Agent,
-    state::State,
+    state::{Message, State},
     value::{Map, Value},
 };
 
@@ -106,6 +106,11 @@ pub(crate) fn past_part(settings: &Value, opening: &[Value], turns: &[Value]) ->
     let said = ["goal", "context"].into_iter().filter_map(|key| Some((key, settings.get(key)?.clone())));
     let messages = (!opening.is_empty()).then(|| ("messages", opening.to_vec().into()));
     Value::map(said.chain(messages).chain([("turns", to_value(turns))]))
+}
+
+/// Returns the texts of messages as a part of a conversation.
+pub(crate) fn contents(messages: &[Message]) -> Value {
+    messages.iter().map(|message| message.content.clone()).collect::<Vec<_>>().into()
 }
 
 /// The answer of a model call that a message has interrupted.

@@ -2,7 +2,7 @@
 
 /// Version of the rules in [`decide`](crate::decide). An execution pins the version at its start. A change that makes an input
 /// produce other records is made under a higher version only, or replays of older journals would fail.
-pub const DECIDE_VERSION: u32 = 10;
+pub const DECIDE_VERSION: u32 = 11;
 
 /// Decide version that introduced these rules:
 ///
@@ -69,3 +69,10 @@ pub const MESSAGES_SINCE: u32 = 10;
 /// Version since which every receipt of an execution is signed by the node that records it. No rule follows from
 /// it: a verification knows by the pinned version that a receipt without a signature has lost it.
 pub const SIGNED_RECEIPTS_SINCE: u32 = 10;
+
+/// Version since which these rules apply to conversations:
+///
+/// - a message stays unread until the attempt starts that carries it, also if the budget refuses the call at first;
+/// - the number of steps that wait for an answer of a conversation is limited;
+/// - the size of a conversation is checked before each turn, also the first, and not after the final answer.
+pub(crate) const SENT_MESSAGES_SINCE: u32 = 11;

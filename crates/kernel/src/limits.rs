@@ -168,6 +168,10 @@ pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of messages that a conversation keeps until an agent reads them, all in one turn.
 pub const MESSAGES_KEPT_MAX: usize = 64;
 
+/// Maximum number of steps that wait for an answer of one conversation: as many as it keeps messages, twice, since those of
+/// one turn may still wait when the next turn begins.
+pub const MESSAGES_AWAITED_MAX: usize = 128;
+
 /// Maximum encoded size of the messages that a conversation keeps, in bytes.
 pub const MESSAGES_KEPT_BYTES_MAX: usize = 1024 * 1024;
 

@@ -31,6 +31,7 @@ mod conversations;
 mod view;
 
 pub use accounts::Accounts;
+pub(crate) use conversations::MESSAGES_OF_CALL;
 pub use conversations::{Conversation, Conversations, Message, MessageRejection};
 pub use view::View;
 
@@ -374,6 +375,8 @@ pub struct LoopState {
     pub conversation: Hash,
     /// For an agent, the messages that it read before its first turn.
     pub opening: Vec<Value>,
+    /// For an agent, the number of turns begun when it last read messages.
+    pub read_in: u32,
     /// The step whose failure fails the loop.
     pub failed: Option<Instance>,
     /// True if a failure inside will fail the loop. No further round starts.

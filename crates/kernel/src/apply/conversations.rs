@@ -88,11 +88,14 @@ pub(super) fn read(state: &mut State, instance: &Instance, count: usize) {
     let Some(name) = plan.conversation_of_agent(instance.step) else { return };
     let Some(conversation) = state.signals.conversations.by_name.get_mut(name) else { return };
     let read: Vec<Message> = conversation.unread.drain(..count).collect();
-    conversation.awaiting.extend(read.iter().filter_map(|message| message.from.clone()));
+    let senders = read.iter().filter_map(|message| message.from.as_ref());
+    let waits = |sender: &&Instance| state.steps.get(*sender).is_some_and(|step| step.status == Status::Waiting);
+    conversation.awaiting.extend(senders.filter(waits).cloned());
     state.counts.memory_bytes -= read.iter().map(size::of_message).sum::<u64>();
     let contents: Vec<Value> = read.into_iter().map(|message| message.content).collect();
     let Some(turns) = state.blocks.loops.get_mut(instance) else { return };
     let added = Value::from(contents.clone());
+    turns.read_in = turns.begun;
     turns.conversation = extended(&turns.conversation, &added);
     turns.output_bytes += cbor::byte_count(&added) as u64;
     let memory_bytes = match turns.outputs.last_mut() {

@@ -4,17 +4,17 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{Decider, evaluations::Purpose};
 use crate::{
-    agent::{is_interrupted, output, read_answer, rejection, rejections, tool_calls},
+    agent::{contents, extended, is_interrupted, output, read_answer, rejection, rejections, tool_calls},
     apply::IllegalTransition,
     cbor,
-    decide_version::{AGENTS_SINCE, MESSAGES_SINCE},
+    decide_version::{AGENTS_SINCE, MESSAGES_SINCE, SENT_MESSAGES_SINCE},
     failure::{Class, Failure},
     hash::Hash,
     instance::Instance,
     limits::{AGENT_CONVERSATION_BYTES_MAX, AGENT_REPAIRS_MAX, REASON_CHARS_MAX},
     plan::{Agent, AgentPart, Loop, Over, Plan, WORKFLOW_TOOL, Work},
     record::Record,
-    state::CHILD_EFFECT,
+    state::{CHILD_EFFECT, MESSAGES_OF_CALL},
     value::{Map, Value},
 };
 
@@ -103,10 +103,17 @@ impl Decider<'_> {
                 let owner = scope.owner(plan);
                 let turns = owner.as_ref().and_then(|owner| self.state.blocks.loops.get(owner));
                 let settings = owner.and_then(|owner| self.state.steps.get(&owner)?.intent).unwrap_or_default();
-                let conversation = turns.map(|turns| turns.conversation).unwrap_or_default();
+                let mut conversation = turns.map(|turns| turns.conversation).unwrap_or_default();
+                let messages = self.state.messages_to_send(instance);
+                if !messages.is_empty() {
+                    conversation = extended(&conversation, &contents(messages));
+                }
                 let conversation = Hash::of_parts(&[&settings.0, &conversation.0]).prefixed();
                 let mut input =
                     Map::from([("turn".into(), (turn + 1).into()), ("conversation".into(), conversation.into())]);
+                if !messages.is_empty() {
+                    input.insert(MESSAGES_OF_CALL.into(), (messages.len() as u64).into());
+                }
                 if let Some(tokens) = self.answer_cap(instance) {
                     input.insert("maxTokens".into(), tokens.into());
                 }
@@ -152,17 +159,15 @@ impl Decider<'_> {
         }
         let past_bytes = conversation.map_or(0, |conversation| conversation.past_bytes);
         let Some(last) = turns.outputs.last() else { return self.begin_turn(instance, 0, agent) };
-        if turns.output_bytes + past_bytes > AGENT_CONVERSATION_BYTES_MAX {
-            let id = self.state.plan.id(instance.step);
-            let message = format!(
-                "step `{id}`: the conversation takes more than {AGENT_CONVERSATION_BYTES_MAX} bytes; have tools return less"
-            );
-            return self.fail(instance, Failure::new(Class::Policy, "agent_conversation_too_large", message));
+        if self.state.decide_version < SENT_MESSAGES_SINCE
+            && turns.output_bytes + past_bytes > AGENT_CONVERSATION_BYTES_MAX
+        {
+            return self.fail_for_conversation(instance);
         }
         let answer = last.get("answer").cloned().unwrap_or_default();
         let begun = turns.begun;
         // A message that came before the final answer was complete is read in a turn of its own, if one is left.
-        let has_messages = begun < agent.max_turns && self.state.has_unread_messages(instance);
+        let has_messages = begun < agent.max_turns && self.state.has_unread_messages(instance) && self.fits(instance);
         let is_interrupted = conversation.is_some() && is_interrupted(&answer);
         if !tool_calls(&answer).is_empty() || last.get("rejected").is_some() || is_interrupted || has_messages {
             return self.begin_turn(instance, begun, agent);
@@ -179,7 +184,31 @@ impl Decider<'_> {
         }
     }
 
+    /// True if the next turn of an agent may send the conversation: its turns, those that it continues, and new messages.
+    fn fits(&self, agent: &Instance) -> bool {
+        if self.state.decide_version < SENT_MESSAGES_SINCE {
+            return true;
+        }
+        let own = self.state.blocks.loops.get(agent).map_or(0, |turns| turns.output_bytes);
+        let before = self.state.conversation_of_agent(agent).map_or(0, |(_, conversation)| {
+            let unread = conversation.unread.iter().map(|message| cbor::byte_count(&message.content) as u64);
+            conversation.past_bytes + unread.sum::<u64>()
+        });
+        own + before <= AGENT_CONVERSATION_BYTES_MAX
+    }
+
+    fn fail_for_conversation(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
+        let id = self.state.plan.id(instance.step);
+        let message = format!(
+            "step `{id}`: the conversation takes more than {AGENT_CONVERSATION_BYTES_MAX} bytes; have tools return less"
+        );
+        self.fail(instance, Failure::new(Class::Policy, "agent_conversation_too_large", message))
+    }
+
     fn begin_turn(&mut self, instance: &Instance, turn: u32, agent: &Agent) -> Result<(), IllegalTransition> {
+        if !self.fits(instance) {
+            return self.fail_for_conversation(instance);
+        }
         if turn < agent.max_turns {
             return self.record(Record::RoundStarted { instance: instance.clone(), round: turn });
         }

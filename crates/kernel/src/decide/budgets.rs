@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::Decider;
 use crate::{
-    agent::{input_estimate, tokens_of},
+    agent::{contents, input_estimate, tokens_of},
     apply::IllegalTransition,
     budget::{Account, Budget, Limits, NAMES, Price, Usage},
     decide_version::{BUDGETS_SINCE, CHILD_BUDGETS_SINCE, UNSENT_CALLS_SINCE},
@@ -217,7 +217,9 @@ impl Decider<'_> {
                 let said = self.state.blocks.loops.get(&owner).map(|turns| turns.opening.iter());
                 let past = self.state.conversation_of_agent(&owner).map(|(_, conversation)| conversation.past.iter());
                 let before = said.into_iter().chain(past).flatten().map(tokens_of).sum();
-                (settings, input_estimate(settings, before, turns, agent))
+                let messages = self.state.messages_to_send(instance);
+                let unread = if messages.is_empty() { 0 } else { tokens_of(&contents(messages)) };
+                (settings, input_estimate(settings, before, turns, agent).saturating_add(unread))
             }
             None => {
                 let params = recorded.unwrap_or(&null);

@@ -186,6 +186,7 @@ impl Decider<'_> {
         let Some(left_ms) = self.reserve(instance, attempt)? else { return Ok(()) };
         let timeout = timeout.into_iter().chain(left_ms).min();
         let timeout_at = timeout.map(|timeout| self.agenda.now.saturating_add(timeout));
+        self.read_sent_messages(instance)?;
         self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at })?;
         match child {
             Some(waits) => {

@@ -6,9 +6,10 @@ use super::Decider;
 use crate::{
     agent::{interrupted_answer, text_of},
     apply::IllegalTransition,
+    decide_version::SENT_MESSAGES_SINCE,
     failure::{Class, Failure},
     instance::{Instance, Scope},
-    limits::{AWAIT_DEFAULT_MS, MESSAGE_BYTES_MAX, MESSAGES_KEPT_MAX},
+    limits::{AWAIT_DEFAULT_MS, MESSAGE_BYTES_MAX, MESSAGES_AWAITED_MAX, MESSAGES_KEPT_MAX},
     plan::Work,
     record::{Record, StopReason},
     state::{MessageRejection, Status},
@@ -50,6 +51,12 @@ impl Decider<'_> {
         let content = Value::Text(params.get("content").map(text_form).unwrap_or_default());
         if let Some(refusal) = self.state.message_refusal(name, &content) {
             let failure = refused(plan.id(instance.step), name, refusal);
+            return self.attempt_failed(instance, attempt, failure);
+        }
+        let is_bounded = is_set("await_response") && self.state.decide_version >= SENT_MESSAGES_SINCE;
+        if is_bounded && self.state.senders_that_wait(name) >= MESSAGES_AWAITED_MAX {
+            let reason = format!("{MESSAGES_AWAITED_MAX} steps wait for an answer of its agents; send fewer at a time");
+            let failure = failure(plan.id(instance.step), name, (Class::RateLimited, "conversation_full"), &reason);
             return self.attempt_failed(instance, attempt, failure);
         }
         self.record(Record::MessageKept {
@@ -98,8 +105,21 @@ impl Decider<'_> {
         }
     }
 
-    /// Has the agent read the messages that its conversation keeps, with the model call that starts now.
+    /// Has the agent read the messages that a model call carries, whose first attempt starts now.
+    pub(super) fn read_sent_messages(&mut self, model: &Instance) -> Result<(), IllegalTransition> {
+        let count = self.state.messages_to_send(model).len() as u32;
+        match model.agent(&self.state.plan).filter(|_| count > 0) {
+            Some(agent) => self.record(Record::MessagesRead { instance: agent, count }),
+            None => Ok(()),
+        }
+    }
+
+    /// Has the agent read the messages that its conversation keeps, before its model call is prepared. Under later rules they
+    /// are read when the call is sent.
     pub(super) fn read_messages(&mut self, model: &Instance) -> Result<(), IllegalTransition> {
+        if self.state.decide_version >= SENT_MESSAGES_SINCE {
+            return Ok(());
+        }
         let Some(agent) = model.agent(&self.state.plan) else { return Ok(()) };
         let unread = self.state.conversation_of_agent(&agent).map_or(0, |(_, conversation)| conversation.unread.len());
         if unread == 0 {
@@ -187,5 +207,9 @@ fn refused(step: &str, conversation: &str, why: MessageRejection) -> Failure {
             (Class::Invalid, "conversation_ended", "its agents have ended, and none can answer".into())
         }
     };
+    failure(step, conversation, (class, code), &reason)
+}
+
+fn failure(step: &str, conversation: &str, (class, code): (Class, &str), reason: &str) -> Failure {
     Failure::new(class, code, format!("step `{step}`: the conversation `{conversation}`: {reason}"))
 }

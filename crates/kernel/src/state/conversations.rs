@@ -6,16 +6,20 @@ use alloc::{
     vec::Vec,
 };
 
-use super::State;
+use super::{State, Status};
 use crate::{
     cbor,
-    decide_version::MESSAGES_SINCE,
+    decide_version::{MESSAGES_SINCE, SENT_MESSAGES_SINCE},
     hash::Hash,
     instance::Instance,
     limits::{EXECUTION_MEMORY_BYTES_MAX, MESSAGE_BYTES_MAX, MESSAGES_KEPT_BYTES_MAX, MESSAGES_KEPT_MAX},
+    plan::AgentPart,
     value::Value,
     value_size,
 };
+
+/// The key of the recorded parameters of a model call with the number of messages that it carries.
+pub(crate) const MESSAGES_OF_CALL: &str = "messages";
 
 /// The conversations of an execution.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -40,7 +44,7 @@ pub struct Conversation {
     pub hash: Hash,
     /// Messages that no agent has read, in order of arrival.
     pub unread: Vec<Message>,
-    /// The steps whose message the current agent has read, and that may wait for its answer.
+    /// The steps whose message the current agent has read, and that wait for its answer.
     pub awaiting: Vec<Instance>,
 }
 
@@ -134,6 +138,35 @@ impl State {
             let is_reached = !self.is_cleaning_up() || plan.is_in_finally(step);
             is_reached && !self.step_status(&Instance::of_step(outermost)).is_final()
         })
+    }
+
+    /// Returns the messages that a model call carries if its first attempt starts now. Messages that arrived since the call
+    /// was prepared are for the next one.
+    pub(crate) fn messages_to_send(&self, model: &Instance) -> &[Message] {
+        if self.plan.agent_part(model.step) != Some(AgentPart::Model) || self.decide_version < SENT_MESSAGES_SINCE {
+            return &[];
+        }
+        let agent = model.agent(&self.plan);
+        let conversation = agent.as_ref().and_then(|agent| self.conversation_of_agent(agent));
+        let unread = conversation.map_or(&[][..], |(_, conversation)| &conversation.unread);
+        let turns = agent.as_ref().and_then(|agent| self.blocks.loops.get(agent));
+        let count = match self.steps.get(model) {
+            _ if turns.is_none_or(|turns| turns.read_in == turns.begun) => 0,
+            Some(step) if step.intent.is_some() => {
+                let counted = step.input.get(MESSAGES_OF_CALL).and_then(Value::as_u64).unwrap_or_default();
+                (counted as usize).min(unread.len())
+            }
+            _ => unread.len(),
+        };
+        &unread[..count]
+    }
+
+    /// Returns the number of steps that wait for an answer of a conversation.
+    pub(crate) fn senders_that_wait(&self, conversation: &str) -> usize {
+        let Some(conversation) = self.signals.conversations.by_name.get(conversation) else { return 0 };
+        let unread = conversation.unread.iter().filter_map(|message| message.from.as_ref());
+        let waits = |sender: &&Instance| self.step_status(sender) == Status::Waiting;
+        unread.filter(waits).count() + conversation.awaiting.len()
     }
 
     /// True if an agent has messages to read in the conversation that it continues.

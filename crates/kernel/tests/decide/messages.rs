@@ -3,7 +3,10 @@
 use mainspring_kernel::{
     apply::apply,
     decide::{DECIDE_VERSION, open_attempt},
-    limits::{MESSAGE_BYTES_MAX, MESSAGES_KEPT_BYTES_MAX, MESSAGES_KEPT_MAX},
+    limits::{
+        AGENT_CONVERSATION_BYTES_MAX, MESSAGE_BYTES_MAX, MESSAGES_AWAITED_MAX, MESSAGES_KEPT_BYTES_MAX,
+        MESSAGES_KEPT_MAX,
+    },
     state::{MessageRejection, StepState},
 };
 
@@ -19,12 +22,19 @@ struct Run {
 
 impl Run {
     fn new(text: &str, decide_version: u32) -> Self {
+        Self::with(text, decide_version, |_| {})
+    }
+
+    /// An execution with a changed start.
+    fn with(text: &str, decide_version: u32, change: impl FnOnce(&mut Start)) -> Self {
         let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
         let plan = Arc::new(compile(&document).unwrap_or_else(|report| panic!("{report:?}")).plan);
         let plan = Arc::new(Plan::decode(&plan.encode()).expect("it reads back"));
         let state = State { decide_version, ..State::new(KEY, plan.clone()) };
         let mut run = Self { plan, folded: state.clone(), state, now: 0 };
-        run.take(&start(Value::Null));
+        let Input::Start(mut begun) = start(Value::Null) else { panic!("a start") };
+        change(&mut begun);
+        run.take(&Input::Start(begun));
         run
     }
 
@@ -109,7 +119,7 @@ fn a_message_is_read_once_at_the_next_turn() {
     run.send("2", "there", false);
     run.answer("a#1", "I look", &["t.x"]);
     let turn = run.receipt("a#1.1", Outcome::Done(Value::Null));
-    assert!(run.words(&turn).contains("MessagesRead a, StepStarted a#2, AttemptStarted a#2#1"), "{}", run.words(&turn));
+    assert!(run.words(&turn).contains("StepStarted a#2, MessagesRead a, AttemptStarted a#2#1"), "{}", run.words(&turn));
     let params = run.params("a#2");
     let turns = params.get("turns").and_then(Value::as_list).expect("turns");
     assert_eq!(messages_of(&turns[0]), Some(&texts(&["hello", "there"])), "in order");
@@ -443,6 +453,146 @@ fn a_step_without_a_conversation_is_an_effect() {
     assert_eq!(run.code("a"), "agents_need_upgrade");
     assert_eq!(run.state.message_rejection("1", None, &"x".into()), Some(MessageRejection::Unknown));
     assert!(run.send("1", "x", true).records.is_empty());
+}
+
+/// Two agents of a conversation. The first may make one model call, and its failure is tolerated.
+fn within_one_call(more: &str) -> String {
+    format!(
+        "steps:\n  - {{id: a, type: agent, goal: g, conversation: chat, onError: continue, budget: {{modelCalls: 1{more}}}}}\n\
+         \x20 - {{id: b, type: agent, goal: h, conversation: chat}}\n"
+    )
+}
+
+#[test]
+fn messages_stay_unread_if_the_budget_refuses_their_call() {
+    let mut run = Run::new(&within_one_call(""), DECIDE_VERSION);
+    run.send("1", "hello", false);
+    let turn = run.answer("a#1", "done", &[]);
+    assert_eq!(run.code("a"), "budget_exceeded", "{}", run.words(&turn));
+    assert_eq!(run.params("b#1").get("messages"), Some(&texts(&["hello"])), "the next agent reads it");
+    let read = turn.records.iter().filter(|record| matches!(record, Record::MessagesRead { .. })).count();
+    assert_eq!(read, 1, "{}", run.words(&turn));
+    // Under the rules before, the refused call had read it.
+    let mut run = Run::new(&within_one_call(""), 10);
+    run.send("1", "hello", false);
+    run.answer("a#1", "done", &[]);
+    assert_eq!(run.params("b#1").get("messages"), None);
+}
+
+#[test]
+fn a_call_whose_budget_is_raised_carries_the_messages_that_it_was_prepared_with() {
+    let decide = |decision| {
+        let mut run = Run::new(&within_one_call(", onExceeded: ask"), DECIDE_VERSION);
+        run.send("1", "hello", false);
+        run.answer("a#1", "done", &[]);
+        run.send("2", "later", false);
+        let unread = |run: &Run| run.state.signals.conversations.by_name["chat"].unread.len();
+        assert_eq!((run.step("a#2").status, unread(&run)), (Status::WaitingApproval, 2), "none is read yet");
+        let (instance, reason) = (at(&run.plan, "a#2"), Value::Null);
+        run.take(&Input::Decide { instance, gate: 1, decision, by: "ann".into(), reason });
+        (unread(&run), run)
+    };
+    let (unread, run) = decide(Decision::Approve);
+    assert_eq!(unread, 1);
+    let params = run.params("a#2");
+    let turns = params.get("turns").and_then(Value::as_list).expect("turns");
+    assert_eq!(messages_of(&turns[0]), Some(&texts(&["hello"])));
+    // The request is recorded by the hash of all that it sends.
+    let sent = run.state.blocks.loops[&at(&run.plan, "a")].conversation;
+    let settings = run.step("a").intent.expect("the hash of the settings");
+    let expected = Hash::of_parts(&[&settings.0, &sent.0]).prefixed();
+    assert_eq!(run.step("a#2").input.get("conversation"), Some(&expected.into()));
+    let (unread, run) = decide(Decision::Deny);
+    assert_eq!((unread, run.code("a")), (0, "budget_exceeded"));
+    assert_eq!(run.params("b#1").get("messages"), Some(&texts(&["hello", "later"])));
+}
+
+/// The tokens of a message count before it is read, so that the reservation covers the request that is sent.
+#[test]
+fn the_reservation_of_a_call_counts_its_messages() {
+    let reserved = |says: bool| {
+        let mut run =
+            Run::new(&BESIDE.replace("tools: [t.*]", "budget: {tokens: 100000}, tools: [t.*]"), DECIDE_VERSION);
+        if says {
+            run.send("1", &"x".repeat(20_000), false);
+        }
+        run.answer("a#1", "", &["t.x"]);
+        run.receipt("a#1.1", Outcome::Done(Value::Null));
+        run.state.counts.budgets.execution.reserved.tokens
+    };
+    assert!(reserved(true) > reserved(false) + 9_000, "{} {}", reserved(true), reserved(false));
+}
+
+#[test]
+fn only_steps_that_wait_are_awaited_and_their_number_is_bounded() {
+    let mut run = Run::new(&beside("content: hi"), DECIDE_VERSION);
+    run.answer("a#1", "", &["t.x"]);
+    run.receipt("a#1.1", Outcome::Done(Value::Null));
+    assert_eq!(
+        run.params("a#2").get("turns").and_then(|turns| messages_of(&turns.as_list()?[0]).cloned()),
+        Some(texts(&["hi"]))
+    );
+    assert_eq!(run.state.signals.conversations.by_name["chat"].awaiting, []);
+    let group = |number: u64| {
+        format!(
+            "      - id: group{number}\n        type: conditional\n        condition: true\n        then:\n\
+             \x20         - {{id: nap{number}, type: sleep, durationMs: {}}}\n\
+             \x20         - id: each{number}\n            type: loop\n            forEach: {{ref: \"@vars.many\", concurrency: 64}}\n\
+             \x20           steps: [{{id: m{number}, type: agent_message, content: hi, await_response: true, onError: continue}}]\n",
+            number * 10
+        )
+    };
+    let groups: String = (1..=3).map(group).collect();
+    let text = format!(
+        "steps:\n  - id: all\n    type: parallel\n    steps:\n\
+         \x20     - {{id: a, type: agent, goal: g, conversation: chat, tools: [t.*]}}\n{groups}"
+    );
+    for (decide_version, most) in [(DECIDE_VERSION, MESSAGES_AWAITED_MAX), (10, 3 * MESSAGES_KEPT_MAX)] {
+        let mut run = Run::with(&text, decide_version, |start| {
+            start.policy = Policy { max_steps: 5_000, max_parallel: 500, ..start.policy };
+            let many: Vec<Value> = (0..MESSAGES_KEPT_MAX as u64).map(Value::from).collect();
+            start.variables = Value::map([("many", many.into())]);
+        });
+        for number in 1..=3 {
+            run.now = number * 10;
+            run.take(&Input::Timer(Timer::Sleep(at(&run.plan, &format!("nap{number}")))));
+            run.answer(&format!("a#{number}"), "", &["t.x"]);
+            run.receipt(&format!("a#{number}.1"), Outcome::Done(Value::Null));
+        }
+        let chat = &run.state.signals.conversations.by_name["chat"];
+        assert_eq!((chat.awaiting.len(), chat.unread.len()), (most, 0), "version {decide_version}");
+        let is_full =
+            |step: &StepState| step.failure.as_ref().is_some_and(|failure| failure.code == "conversation_full");
+        let refused = run.state.steps.values().filter(|step| is_full(step)).count();
+        assert_eq!(refused, 3 * MESSAGES_KEPT_MAX - most, "version {decide_version}");
+    }
+}
+
+/// A conversation that is too large fails an agent before it calls its model, and does not void a final answer.
+#[test]
+fn the_size_of_a_conversation_is_checked_before_each_turn() {
+    let text = "
+steps:
+  - {id: a, type: agent, goal: g, conversation: chat, tools: [t.*], maxTurns: 200, maxToolCalls: 200, onError: continue}
+  - {id: b, type: agent, goal: h, conversation: chat, onError: continue}
+";
+    let filled = |decide_version: u32, last: usize| {
+        let mut run = Run::with(text, decide_version, |start| start.policy.max_steps = 5_000);
+        let results = AGENT_CONVERSATION_BYTES_MAX as usize / (1 << 17) - 1;
+        for turn in 1..=results {
+            run.answer(&format!("a#{turn}"), "", &["t.x"]);
+            run.receipt(&format!("a#{turn}.1"), Outcome::Done("x".repeat(1 << 17).into()));
+        }
+        run.answer(&format!("a#{}", results + 1), &"y".repeat(last), &[]);
+        run
+    };
+    let run = filled(DECIDE_VERSION, 200_000);
+    assert_eq!((run.step("a").status, run.code("b")), (Status::Completed, "agent_conversation_too_large"));
+    assert!(!run.state.steps.contains_key(&at(&run.plan, "b#1")), "no call is made");
+    let run = filled(DECIDE_VERSION, 1);
+    assert_eq!((run.step("a").status, run.step("b").status), (Status::Completed, Status::Running));
+    let run = filled(10, 200_000);
+    assert_eq!((run.code("a"), run.step("b").status), ("agent_conversation_too_large", Status::Running));
 }
 
 impl Run {
