@@ -10597,6 +10597,8 @@ export interface components {
             since: string;
             /** @description Unfinished executions of older definitions, up to 10,000; null in lists and in responses to changes. */
             waitsFor?: number | null;
+            /** @description True if there are more than `waitsFor` says; null if that is null. */
+            waitsForMore?: boolean | null;
         };
         /** @description Fields of the sign-in form. */
         EnterForm: {

@@ -63,6 +63,19 @@ fn reaches(client: &Client, id: &str, status: &str) -> Value {
     panic!("{id} does not become {status}: {:?}", shown(client, id));
 }
 
+/// Checks that an execution begins before the node reads its organization on its own, which it does every 20 seconds.
+fn begins(client: &Client, id: &str) {
+    let is_pending = || text(&shown(client, id), "status") == "pending";
+    for _ in 0..80 {
+        if !is_pending() {
+            return;
+        }
+        // The server answers after the time.
+        client.get(&format!("/api/executions/{id}/wait?timeoutMs=100")).expect(200);
+    }
+    panic!("{id} still waits");
+}
+
 /// Sends the signal and waits for the end. Returns the output.
 fn ended(client: &Client, id: &str) -> Value {
     reaches(client, id, "running");
@@ -163,8 +176,21 @@ fn later_definitions_wait_too_and_a_return_ends_the_drain() {
     assert_eq!([&second, &third].map(|id| text(&shown(&owner, id), "waitingFor")), ["draining", "draining"]);
     owner.post("/api/workflows/w/rollback", &Value::map([("workflowHash", Value::from(first))])).expect(200);
     assert_eq!(workflow_of(&owner, "w").get("draining"), Some(&Value::Null));
+    [&second, &third].into_iter().for_each(|id| begins(&owner, id));
     let fourth = begun(&owner, "4");
     assert_eq!(ended(&owner, &fourth), output(1));
+    // A return by a save, and the deletion of the workflow.
+    apply(&owner, "w", definition(5), "drain").expect(200);
+    let fifth = begun(&owner, "5");
+    assert_eq!(text(&shown(&owner, &fifth), "waitingFor"), "draining");
+    sync(&owner, "w", definition(2));
+    begins(&owner, &fifth);
+    apply(&owner, "w", definition(6), "drain").expect(200);
+    let sixth = begun(&owner, "6");
+    assert_eq!(text(&shown(&owner, &sixth), "waitingFor"), "draining");
+    owner.send("DELETE", "/api/workflows/w", &[], None).expect(204);
+    begins(&owner, &sixth);
+    assert_eq!((ended(&owner, &fifth), ended(&owner, &sixth)), (output(5), output(6)));
     assert_eq!((ended(&owner, &second), ended(&owner, &third), ended(&owner, &old)), (output(2), output(3), output(1)));
 }
 

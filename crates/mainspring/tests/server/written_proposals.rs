@@ -1,6 +1,11 @@
 //! Proposals that a scripted model writes: right answers, wrong ones that are fixed, and hostile ones.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    sync::{Arc, Mutex},
+};
 
 use mainspring_kernel::{
     definition::{Syntax, read},
@@ -11,6 +16,7 @@ use mainspring_kernel::{
 use super::{
     agents::Model,
     client::{Client, Reply},
+    fault_proxy::{Between, Fault},
     process::{Server, everywhere},
     start::start,
     support::{MAINSPRING, call},
@@ -258,6 +264,73 @@ fn only_people_have_models_write() {
     let refused = write(&server.owner(), "w", &[]);
     assert!(refused.text_at("error").contains("no model is configured"), "{refused:?}");
     assert_eq!(code(refused), (501, "NOT_AVAILABLE".into()));
+}
+
+/// A model behind a proxy that does something once, while the first call of a conversation is in progress.
+struct Interrupted {
+    model: Model,
+    proxy: Between,
+    work: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+}
+
+impl Interrupted {
+    fn start(folder: &Path, name: &str, answers: &[(&str, String)]) -> Self {
+        let model = model(folder, name, answers).1;
+        let work: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>> = Arc::default();
+        let shared = work.clone();
+        let proxy = Between::new(&model.address, move |_, _| {
+            if let Some(work) = shared.lock().unwrap().take() {
+                work();
+            }
+            Fault::Pass
+        });
+        Self { model, proxy, work }
+    }
+}
+
+#[test]
+fn a_credential_that_is_revoked_during_a_call_proposes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = [
+        Interrupted::start(folder.path(), "right", &[("", answer(CHANGED))]),
+        Interrupted::start(folder.path(), "fixed", &[("", "no".into()), ("", answer(CHANGED))]),
+    ];
+    let setting =
+        |model: &Interrupted| format!("{{provider: openai, model: m, baseUrl: 'http://{}/v1'}}", model.proxy.address);
+    let server_folder = tempfile::tempdir().unwrap();
+    let config = server_folder.path().join(".config/mainspring");
+    fs::create_dir_all(&config).unwrap();
+    let text = format!("models: {{right: {}, fixed: {}}}\n", setting(&models[0]), setting(&models[1]));
+    fs::write(config.join("config.yaml"), text).unwrap();
+    let server = Server::start(server_folder.path());
+    let owner = server.owner();
+    sync(&owner, "w", BASE);
+    for (model, name) in models.iter().zip(["right", "fixed"]) {
+        let made = owner.post("/api/tokens", &Value::map([("name", Value::from("t"))])).expect(201);
+        let (by, id, caller) = (owner.clone(), made.text_at("id"), server.client(&made.text_at("token")));
+        *model.work.lock().unwrap() = Some(Box::new(move || {
+            by.send("DELETE", &format!("/api/tokens/{id}"), &[], None).expect(204);
+        }));
+        let refused = write(&caller, "w", &[("model", name)]).expect(401);
+        let why = refused.text_at("error");
+        assert!(
+            why.contains("after 1 calls of a model") && why.contains("revoked or has expired"),
+            "{name}: {refused:?}"
+        );
+        assert_eq!((proposals(&owner, "w"), model.model.count()), (0, 1), "{name}: one call and no proposal");
+    }
+    owner.put("/api/members/ann", &Value::map([("role", "admin".into())])).expect(200);
+    let token = Value::map([("name", Value::from("t")), ("userId", "ann".into())]);
+    let ann = server.client(&owner.post("/api/tokens", &token).expect(201).text_at("token"));
+    let by = owner.clone();
+    *models[0].work.lock().unwrap() = Some(Box::new(move || {
+        by.put("/api/members/ann", &Value::map([("role", "viewer".into())])).expect(200);
+    }));
+    let refused = write(&ann, "w", &[("model", "right")]).expect(403);
+    assert!(refused.text_at("error").contains("`proposals:write`"), "{refused:?}");
+    assert_eq!(proposals(&owner, "w"), 0);
+    let written = write(&owner, "w", &[("model", "right")]).expect(201).json();
+    assert_eq!(text(&written, &["status"]), "pending", "without a change the same model proposes");
 }
 
 #[test]

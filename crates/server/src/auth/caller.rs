@@ -124,3 +124,24 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
         parts.extensions.get::<Self>().cloned().ok_or_else(missing)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::permission::PERMISSIONS;
+
+    #[test]
+    fn a_session_has_what_its_member_and_an_agent_have_and_is_no_person() {
+        let of_viewers = ["workflows:read", "executions:read", "executions:report", "organization:read"];
+        let of_members = ["proposals:write", "executions:start", "executions:control"];
+        for role in [Role::Owner, Role::Admin, Role::Member, Role::Viewer, Role::Agent] {
+            let kind = Kind::Session { execution: "e".into() };
+            let session = Caller { role, kind, is_operator: true, ..Caller::example("o", "u") };
+            for (permission, name, _) in PERMISSIONS {
+                let expected = of_viewers.contains(&name) || role != Role::Viewer && of_members.contains(&name);
+                assert_eq!(session.has(permission), expected, "{role:?} {name}");
+            }
+            assert!(!session.is_person() && session.may_act_for("u") && !session.may_act_for("other"), "{role:?}");
+        }
+    }
+}

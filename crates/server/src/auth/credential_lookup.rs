@@ -2,7 +2,7 @@
 
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::{Catalogue, Change, ExecutionRow, is_final};
+use mainspring_store::{Catalogue, Change, ExecutionRow, Store, is_final};
 
 use crate::{
     app::App,
@@ -102,21 +102,22 @@ pub(crate) fn look_up(app: &App, credential: &Credential) -> Result<Lookup> {
     Ok(Lookup::Valid(Box::new(caller)))
 }
 
-/// Looks up the token of a session. It is valid until its execution has ended.
+/// Looks up the token of a session. It is valid until its execution has ended, and not while that is quarantined.
 fn look_up_session(app: &App, token: &SessionToken) -> Result<Lookup> {
     if !token.is_genuine(app.engine.key()) {
         return Ok(Lookup::Unknown);
     }
     match app.engine.store().execution(token.execution())? {
         None => Ok(Lookup::Unknown),
-        Some(row) => caller_of(app, &row),
+        Some(row) => caller_of(&**app.engine.store(), &row),
     }
 }
 
-/// The caller of a session with the current role of its member; `None` if its execution has ended or its member is gone.
+/// The caller of a session with the current role of its member; `None` if its execution has ended or is quarantined, or its
+/// member is gone.
 fn current_session_caller(app: &App, execution: ExecutionKey) -> Result<Option<Caller>> {
     let Some(row) = app.engine.store().execution(execution)? else { return Ok(None) };
-    Ok(match caller_of(app, &row)? {
+    Ok(match caller_of(&**app.engine.store(), &row)? {
         Lookup::Valid(caller) => Some(*caller),
         Lookup::Ended(_) | Lookup::Unknown => None,
     })
@@ -127,14 +128,17 @@ fn was_member(created_at: u64, started_at: u64) -> bool {
     created_at <= started_at.saturating_add(CLOCKS_MS)
 }
 
-fn caller_of(app: &App, row: &ExecutionRow) -> Result<Lookup> {
+fn caller_of(store: &dyn Store, row: &ExecutionRow) -> Result<Lookup> {
     let (Some(organization), Some(user)) = (row.organization.clone(), row.initiator_user_id.clone()) else {
         return Ok(Lookup::Unknown);
     };
     let token = row.key.session_id();
-    let member = Repository::of(app.catalogue(), &organization).get::<Member>(&user)?;
+    let member = Repository::of(store.catalogue(), &organization).get::<Member>(&user)?;
     let is_current = |member: &Stored<Member>| was_member(member.body.created_at, row.started_at);
-    let Some(member) = member.filter(|member| !is_final(&row.status) && is_current(member)) else {
+    // A quarantined execution does not run, so no step of it acts.
+    let is_quarantined = store.head(row.key)?.is_none_or(|head| head.quarantined.is_some());
+    let is_active = !is_final(&row.status) && !is_quarantined;
+    let Some(member) = member.filter(|member| is_active && is_current(member)) else {
         return Ok(Lookup::Ended(CredentialOwner { organization, user, token }));
     };
     Ok(Lookup::Valid(Box::new(Caller {
@@ -214,10 +218,52 @@ pub(crate) fn current_caller(app: &App, caller: &Caller) -> Result<Option<Caller
 
 #[cfg(test)]
 mod tests {
-    use mainspring_store::memory::MemoryStore;
+    use mainspring_store::{memory::MemoryStore, prelude::*};
 
     use super::*;
-    use crate::resources::repository::apply;
+    use crate::{
+        resources::repository::apply,
+        services::execution_sessions::tests::{row, store},
+    };
+
+    #[test]
+    fn the_caller_of_a_session_follows_its_execution_and_its_member() {
+        let started = |at: u64| ExecutionRow { started_at: at, ..row(1, None) };
+        let members = |role: Role, created_at: u64| {
+            let member = Member { role, name: None, is_operator: true, created_at };
+            let store = store([row(1, None)]);
+            let puts = vec![Repository::of(&store, "acme").put("ada", &member, 0).unwrap()];
+            apply(&store, &Change { puts, ..Change::default() }).unwrap().unwrap();
+            store
+        };
+        let caller = |store: &MemoryStore, row: &ExecutionRow| match caller_of(store, row).unwrap() {
+            Lookup::Valid(caller) => Some(*caller),
+            Lookup::Ended(owner) => {
+                assert_eq!((owner.organization.as_str(), owner.user.as_str()), ("acme", "ada"));
+                None
+            }
+            Lookup::Unknown => panic!("it is genuine"),
+        };
+        for role in [Role::Owner, Role::Member, Role::Viewer] {
+            let found = caller(&members(role, 1), &started(1)).expect("the execution runs");
+            assert_eq!(
+                (found.role, found.kind, found.token),
+                (role, Kind::Session { execution: "run 1".into() }, row(1, None).key.session_id())
+            );
+            assert!(!found.is_operator && found.scopes.is_empty());
+        }
+        for status in ["pending", "running", "waiting_approval", "cancel_requested"] {
+            assert!(caller(&members(Role::Member, 1), &ExecutionRow { status: status.into(), ..started(1) }).is_some());
+        }
+        for status in ["completed", "failed", "cancelled"] {
+            assert!(caller(&members(Role::Member, 1), &ExecutionRow { status: status.into(), ..started(1) }).is_none());
+        }
+        assert!(caller(&members(Role::Member, 1 + CLOCKS_MS + 1), &started(1)).is_none(), "another person");
+        assert!(caller(&store([row(1, None)]), &started(1)).is_none(), "no member");
+        let quarantined = members(Role::Member, 1);
+        quarantined.quarantine(row(1, None).key, "broken").unwrap();
+        assert!(caller(&quarantined, &started(1)).is_none(), "it does not run");
+    }
 
     #[test]
     fn a_member_who_was_added_later_is_another_person() {

@@ -93,11 +93,20 @@ struct DrainBody {
     from_hash: String,
     /// Unfinished executions of older definitions, up to 10,000; null in lists and in responses to changes.
     waits_for: Option<usize>,
+    /// True if there are more than `waitsFor` says; null if that is null.
+    waits_for_more: Option<bool>,
 }
 
 impl From<Drain> for DrainBody {
     fn from(Drain { since, by, proposal, from, .. }: Drain) -> Self {
-        Self { since: timestamps::text(since), by, proposal_id: proposal, from_hash: from, waits_for: None }
+        Self {
+            since: timestamps::text(since),
+            by,
+            proposal_id: proposal,
+            from_hash: from,
+            waits_for: None,
+            waits_for_more: None,
+        }
     }
 }
 
@@ -149,7 +158,7 @@ pub(crate) struct SavedBody {
 }
 
 impl From<Saved> for SavedBody {
-    fn from(Saved { stored, warnings }: Saved) -> Self {
+    fn from(Saved { stored, warnings, .. }: Saved) -> Self {
         Self { workflow: WorkflowBody::from(stored), warnings }
     }
 }
@@ -293,7 +302,8 @@ async fn get(
         // A drain that is over is removed by the next read of the node that counts.
         shown.body.draining = waits_for.and(shown.body.draining.take());
         if let Some(draining) = &mut shown.body.draining {
-            draining.waits_for = waits_for;
+            draining.waits_for = waits_for.map(|waits| waits.count);
+            draining.waits_for_more = waits_for.map(|waits| waits.is_cut);
         }
         Ok(shown)
     })

@@ -1,7 +1,7 @@
 //! Drains of workflows: begun by the application of a proposal, ended by the last older execution, by a member, or by a
 //! return to an earlier definition. The node that counts the executions of the organization holds the starts back.
 
-use mainspring_store::Filter;
+use mainspring_store::OtherDefinitions;
 
 use crate::{
     app::App,
@@ -16,9 +16,8 @@ use crate::{
 /// Workflows of an organization that may drain at a time. Each is read with the limits of the organization.
 const DRAINS_MAX: usize = 50;
 
-/// Executions that are read to count the older ones.
+/// Older executions that are counted. A count of this many is shown as a lower bound.
 const COUNTED_MAX: usize = 10_000;
-const PAGE: usize = 1_000;
 
 /// Statuses of executions that have not ended.
 pub(super) const UNFINISHED: [&str; 4] = ["pending", "running", "waiting_approval", "cancel_requested"];
@@ -53,6 +52,13 @@ pub(super) fn after(drain: Option<&Drain>, hash: &str, is_return: bool) -> Resul
     }
 }
 
+/// Has the executions that a drain held begin at once, after a change that ended it.
+pub(super) fn announce_end(app: &App, caller: &Caller, has_ended: bool) {
+    if has_ended {
+        app.engine.limits_changed(&caller.organization);
+    }
+}
+
 /// Checks that a workflow can begin to drain.
 pub(super) fn check_can_drain(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
     if let Some(drain) = &workflow.body.drain
@@ -76,34 +82,33 @@ pub(super) fn check_can_drain(app: &App, caller: &Caller, workflow: &Stored<Work
     Err(Problem::new(Code::Conflict, message))
 }
 
-/// Counts the unfinished executions of older definitions, up to `most`.
+/// Counts the unfinished executions of older definitions, up to `most`. Quarantined ones do not run, and the drain does
+/// not wait for them.
 fn older(app: &App, caller: &Caller, workflow: &str, drain: &Drain, most: usize) -> Result<usize> {
-    let filter = Filter {
-        statuses: UNFINISHED.map(String::from).into(),
-        organization: Some(caller.organization.clone()),
-        workflow_id: Some(workflow.into()),
-        // A quarantined execution does not run, and the drain does not wait for it.
-        excludes_quarantined: true,
-        ..Filter::default()
-    };
-    let (mut count, mut read, mut last) = (0, 0, None);
-    while count < most && read < COUNTED_MAX {
-        let rows = app.engine.store().executions(&filter, last, PAGE)?;
-        count += rows.iter().filter(|row| !drain.holds(&row.workflow_hash)).count();
-        read += rows.len();
-        last = rows.last().map(|row| row.key);
-        if rows.len() < PAGE {
-            break;
-        }
+    let of = OtherDefinitions { organization: &caller.organization, workflow_id: workflow, hashes: &drain.new };
+    Ok(app.engine.store().count_other_definitions(&of, most)?)
+}
+
+/// The number of older executions that a workflow waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WaitsFor {
+    pub count: usize,
+    /// True if the count was cut, and there are more.
+    pub is_cut: bool,
+}
+
+impl WaitsFor {
+    /// The result of a count up to one more than `most`; `None` if there are none.
+    fn of(count: usize, most: usize) -> Option<Self> {
+        (count > 0).then_some(Self { count: count.min(most), is_cut: count > most })
     }
-    Ok(count.min(most))
 }
 
 /// The older executions that a workflow waits for; `None` if it does not drain, or no longer.
-pub(crate) fn waits_for(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<Option<usize>> {
+pub(crate) fn waits_for(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<Option<WaitsFor>> {
     let Some(drain) = &workflow.body.drain else { return Ok(None) };
-    let count = older(app, caller, &workflow.id, drain, COUNTED_MAX)?;
-    Ok(Some(count).filter(|count| *count > 0))
+    let count = older(app, caller, &workflow.id, drain, COUNTED_MAX + 1)?;
+    Ok(WaitsFor::of(count, COUNTED_MAX))
 }
 
 /// True if an execution that has not begun waits for older ones of its workflow.
@@ -116,6 +121,15 @@ pub(crate) fn holds(app: &App, caller: &Caller, workflow: &str, hash: &str) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_up_to_the_bound_is_exact_and_a_larger_one_is_a_lower_bound() {
+        let waits = |count, is_cut| Some(WaitsFor { count, is_cut });
+        assert_eq!(
+            [0, 1, 5, 6].map(|count| WaitsFor::of(count, 5)),
+            [None, waits(1, false), waits(5, false), waits(5, true)]
+        );
+    }
 
     #[test]
     fn later_definitions_join_a_drain_and_a_return_ends_it() {

@@ -326,13 +326,13 @@ pub(crate) fn attempts(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use mainspring_kernel::stored_frame::StoredFrame;
     use mainspring_store::{Batch, Fence, Part, memory::MemoryStore, prelude::*};
 
     use super::*;
 
-    fn row(number: u8, parent: Option<u8>) -> ExecutionRow {
+    pub(crate) fn row(number: u8, parent: Option<u8>) -> ExecutionRow {
         let name = |number: u8| format!("run {number}");
         ExecutionRow {
             key: ExecutionKey([number; 16]),
@@ -362,7 +362,7 @@ mod tests {
         }
     }
 
-    fn store(rows: impl IntoIterator<Item = ExecutionRow>) -> MemoryStore {
+    pub(crate) fn store(rows: impl IntoIterator<Item = ExecutionRow>) -> MemoryStore {
         let store = MemoryStore::new();
         let epoch = store.claim(0, "n").unwrap();
         let part = |row: ExecutionRow| Part {

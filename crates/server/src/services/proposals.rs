@@ -22,7 +22,7 @@ use crate::{
     },
     services::{
         compile::{compile, plan_of},
-        drains::{UNFINISHED, check_can_drain},
+        drains::{UNFINISHED, announce_end, check_can_drain},
         proposal_review::{self, Subject, subject},
         proposal_status::{Move, after, status_at},
         save_workflow::{Draft, Origin, Saved, replacement},
@@ -306,7 +306,7 @@ pub(crate) fn apply(
             }
         }
     })?;
-    if while_running == WhileRunning::Drain && outcome.0.is_ok() {
+    if outcome.0.as_ref().is_ok_and(|(_, saved)| saved.ends_drain || while_running == WhileRunning::Drain) {
         app.engine.limits_changed(&caller.organization);
     }
     outcome.0
@@ -320,7 +320,7 @@ pub(crate) fn rollback(
     find: impl Fn() -> Result<Stored<Workflow>>,
 ) -> Result<(Saved, bool)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
-    with_retries(app.catalogue(), TRIES, || {
+    let (saved, was_there) = with_retries(app.catalogue(), TRIES, || {
         let workflow = find()?;
         let Some(target) = proposal_review::entry(repository, &workflow.id, hash)? else {
             return Err(Problem::not_found("version"));
@@ -336,7 +336,9 @@ pub(crate) fn rollback(
         let detail = Value::map([("hash", Value::from(hash)), ("from", from.as_str().into())]);
         change.audit.push(entry(caller, "workflow.rollback", &saved.stored.id, detail));
         Ok((change, (saved, false)))
-    })
+    })?;
+    announce_end(app, caller, saved.ends_drain);
+    Ok((saved, was_there))
 }
 
 /// Ends the drain of a workflow: the starts that wait begin beside the older executions.

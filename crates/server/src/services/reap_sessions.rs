@@ -21,7 +21,7 @@ use crate::{
     },
     services::{
         execution_sessions::{Parents, STATUSES, matching, session},
-        workspaces::remove_of,
+        workspaces::unused_of,
     },
 };
 
@@ -78,9 +78,8 @@ pub(crate) fn reap(
     let filter = Filter { statuses, organization: Some(caller.organization.clone()), ..Filter::default() };
     let (mut rows, next) = matching(store, (&filter, Some(&order.pattern)), after, most)?;
     rows.retain(|row| is_final(&row.status) && row.completed_at.is_some_and(|at| at < order.before));
-    let keys: BTreeSet<ExecutionKey> = rows.iter().map(|row| row.key).collect();
-    let remove = |is_dry: bool| remove_of(store, &app.settings.workspaces, &keys, (now_ms(), is_dry), remove_workspace);
-    let found = remove(true)?;
+    let unused = unused_of(store, &app.settings.workspaces, (&caller.organization, &rows), now_ms())?;
+    let found: BTreeSet<ExecutionKey> = unused.iter().map(|workspace| workspace.execution).collect();
     let mut tokens = tokens_of(app, caller, &rows)?;
     let is_void = tokens.is_empty() && found.is_empty();
     if !order.is_dry && !is_void {
@@ -89,7 +88,11 @@ pub(crate) fn reap(
             Ok((change(app, caller, order, (&rows, &found, &tokens))?, tokens))
         })?;
     }
-    let removed = if order.is_dry { found } else { remove(false)? };
+    // Only what the audit entry names: another workspace may have become unused since.
+    let removed = match order.is_dry {
+        true => found,
+        false => unused.iter().filter(|one| one.remove(remove_workspace)).map(|one| one.execution).collect(),
+    };
     let mut parents = Parents::of(store);
     let mut sessions = Vec::new();
     for row in &rows {

@@ -129,15 +129,19 @@ pub(crate) struct Saved {
     pub stored: Stored<Workflow>,
     /// Warnings for the author. They are computed before the commit, so that an error there saves nothing.
     pub warnings: Vec<Data>,
+    /// True if the change ended a drain of the workflow.
+    pub ends_drain: bool,
 }
 
 /// Saves a whole workflow.
 pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>) -> Result<Saved> {
-    with_retries(app, || {
+    let saved = with_retries(app, || {
         let (id, stored) = target(app, caller, whole)?;
         let prepared = prepare(app, caller, &id, stored, &whole.draft(&id), &Origin::of(Source::Sync), seen)?;
         one(app, caller, prepared)
-    })
+    })?;
+    drains::announce_end(app, caller, saved.ends_drain);
+    Ok(saved)
 }
 
 /// The workflows that a client has compared before it saves: hashes by slug or id, `None` for one that was not there.
@@ -165,7 +169,7 @@ pub(crate) fn sync_all(
     keeps_others: bool,
     compared: Option<&Compared>,
 ) -> Result<(Vec<Saved>, Vec<String>)> {
-    with_retries(app, || {
+    let (saved, deleted, ends_drain) = with_retries(app, || {
         let repository = Repository::of(app.catalogue(), &caller.organization);
         let mut prepared: Vec<Prepared> = Vec::new();
         for whole in wholes {
@@ -181,7 +185,7 @@ pub(crate) fn sync_all(
         }
         let mut change = changes(app, &prepared);
         check_reserved(&change.puts)?;
-        let mut deleted = Vec::new();
+        let (mut deleted, mut ends_drain) = (Vec::new(), false);
         for other in repository.all::<Workflow>(Some(("user", caller.user.clone()))) {
             let other = other?;
             if !keeps_others && prepared.iter().all(|kept| kept.stored.id != other.id) {
@@ -199,9 +203,11 @@ pub(crate) fn sync_all(
                 change.removals.extend(triggers);
                 change.audit.push(entry(caller, "workflow.delete", &other.id, Value::Null));
                 change.audit.extend(audit);
+                ends_drain |= other.body.drain.is_some();
                 deleted.push(other.id);
             }
         }
+        let ends: Vec<bool> = prepared.iter().map(|prepared| prepared.ends_drain).collect();
         let stored: Vec<_> = prepared.into_iter().map(|prepared| prepared.stored).collect();
         let pending = PendingChange::of(&stored, &deleted);
         for stored in &stored {
@@ -211,9 +217,13 @@ pub(crate) fn sync_all(
             .iter()
             .map(|stored| warnings_for_save(app, caller, &stored.body, &pending))
             .collect::<Result<Vec<_>>>()?;
-        let saved = stored.into_iter().zip(warnings).map(|(stored, warnings)| Saved { stored, warnings }).collect();
-        Ok((change, (saved, deleted)))
-    })
+        ends_drain |= ends.contains(&true);
+        let saved = stored.into_iter().zip(warnings).zip(ends);
+        let saved = saved.map(|((stored, warnings), ends_drain)| Saved { stored, warnings, ends_drain }).collect();
+        Ok((change, (saved, deleted, ends_drain)))
+    })?;
+    drains::announce_end(app, caller, ends_drain);
+    Ok((saved, deleted))
 }
 
 /// Changes fields of a workflow.
@@ -224,12 +234,14 @@ pub(crate) fn update(
     seen: Option<Tag>,
     find: impl Fn() -> Result<Stored<Workflow>>,
 ) -> Result<Saved> {
-    with_retries(app, || {
+    let saved = with_retries(app, || {
         let stored = find()?;
         let id = stored.id.clone();
         let prepared = prepare(app, caller, &id, Some(stored), draft, &Origin::of(Source::Update), seen)?;
         one(app, caller, prepared)
-    })
+    })?;
+    drains::announce_end(app, caller, saved.ends_drain);
+    Ok(saved)
 }
 
 /// Prepares the change that replaces fields of a workflow, for callers that commit more with it.
@@ -252,15 +264,18 @@ pub(crate) fn delete(
     seen: Option<Tag>,
     find: impl Fn() -> Result<Stored<Workflow>>,
 ) -> Result<()> {
-    with_retries(app, || {
+    let ends_drain = with_retries(app, || {
         let stored = find()?;
         check_owner(caller, &stored)?;
         check_seen(seen, Some(stored.tag()))?;
         let (mut removals, mut audit) = removals_of_workflow(app, caller, &stored.id)?;
         removals.insert(0, Repository::of(app.catalogue(), &caller.organization).removal(&stored));
         audit.insert(0, entry(caller, "workflow.delete", &stored.id, Value::Null));
-        Ok((Change { removals, audit, sealing: *app.engine.key(), ..Change::default() }, ()))
-    })
+        let change = Change { removals, audit, sealing: *app.engine.key(), ..Change::default() };
+        Ok((change, stored.body.drain.is_some()))
+    })?;
+    drains::announce_end(app, caller, ends_drain);
+    Ok(())
 }
 
 /// The next state of a workflow with its writes.
@@ -268,15 +283,16 @@ struct Prepared {
     stored: Stored<Workflow>,
     puts: Vec<Put>,
     audit: AuditEntry,
+    ends_drain: bool,
 }
 
 /// The change that saves one workflow, and its result.
 fn one(app: &App, caller: &Caller, prepared: Prepared) -> Result<(Change, Saved)> {
-    let (change, stored) = (changes(app, [&prepared]), prepared.stored);
+    let (change, ends_drain, stored) = (changes(app, [&prepared]), prepared.ends_drain, prepared.stored);
     let pending = PendingChange::of([&stored], &[]);
     check_circle(app, Repository::of(app.catalogue(), &caller.organization), &stored.body, &pending)?;
     let warnings = warnings_for_save(app, caller, &stored.body, &pending)?;
-    Ok((change, Saved { stored, warnings }))
+    Ok((change, Saved { stored, warnings, ends_drain }))
 }
 
 fn changes<'a>(app: &App, prepared: impl IntoIterator<Item = &'a Prepared>) -> Change {
@@ -384,6 +400,7 @@ fn prepare(
             None => drains::after(before.drain.as_ref(), &workflow.hash, is_return)?,
         };
     }
+    let ends_drain = workflow.drain.is_none() && before.as_ref().is_some_and(|before| before.drain.is_some());
     puts.insert(0, repository.put(id, &workflow, version)?);
     let action = if before.is_some() { "workflow.update" } else { "workflow.create" };
     let detail = Value::map([
@@ -392,7 +409,7 @@ fn prepare(
         ("enabled", workflow.enabled.into()),
     ]);
     let audit = entry(caller, action, id, detail);
-    Ok(Prepared { stored: Stored { id: id.into(), version: version + 1, body: workflow }, puts, audit })
+    Ok(Prepared { stored: Stored { id: id.into(), version: version + 1, body: workflow }, puts, audit, ends_drain })
 }
 
 /// Reads a definition. Diagnostics of text have lines and columns.

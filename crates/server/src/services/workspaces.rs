@@ -4,11 +4,11 @@
 //! written first, so that a server that is killed in between leaves nothing that a later sweep would miss.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     fs::{self, DirBuilder, OpenOptions},
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use mainspring_kernel::{
@@ -17,6 +17,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{ExecutionRow, Filter, Origin, Store, StoreError, is_final};
+
+use crate::services::drains::UNFINISHED;
 
 /// File extension of a note.
 const NOTE: &str = "start";
@@ -97,79 +99,107 @@ pub fn sweep(
     Ok(removed)
 }
 
-/// Removes the workspaces of some executions that have ended, and returns the executions whose workspace was removed. With
-/// `is_dry`, returns those whose workspace would be removed.
-pub(crate) fn remove_of(
+/// A workspace that no execution uses any more.
+#[derive(Debug)]
+pub(crate) struct UnusedWorkspace {
+    /// The execution that used it.
+    pub(crate) execution: ExecutionKey,
+    note: PathBuf,
+}
+
+impl UnusedWorkspace {
+    /// Removes the workspace. False if that failed; the note stays then, so that it is tried again later.
+    pub(crate) fn remove(&self, remove: impl Fn(&Path) -> io::Result<()>) -> bool {
+        let workspace = self.note.with_extension("");
+        (!workspace.exists() || remove(&workspace).is_ok()) && fs::remove_file(&self.note).is_ok()
+    }
+}
+
+/// Finds the workspaces of some ended executions of an organization. Each note is read once, and no execution is looked up.
+pub(crate) fn unused_of(
     store: &dyn Store,
     folder: &Path,
-    executions: &BTreeSet<ExecutionKey>,
-    (now_ms, is_dry): (u64, bool),
-    remove: impl Fn(&Path) -> io::Result<()>,
-) -> Result<BTreeSet<ExecutionKey>, StoreError> {
-    let mut removed = BTreeSet::new();
-    for note in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        let value =
-            Some(&note).filter(|note| note.extension().is_some_and(|end| end == NOTE)).and_then(|note| note_of(note));
-        let Some(NoteOwner { row: Some(row), .. }) = value.map(|value| owner_of(store, &value)).transpose()?.flatten()
-        else {
+    (organization, rows): (&str, &[ExecutionRow]),
+    now_ms: u64,
+) -> Result<Vec<UnusedWorkspace>, StoreError> {
+    let start_of = |row: &ExecutionRow| {
+        let is_theirs = row.organization.as_deref() == Some(organization);
+        is_theirs.then_some((row.workflow_id.clone()?, row.idempotency_key.clone()?))
+    };
+    let by_start: BTreeMap<(String, String), &ExecutionRow> =
+        rows.iter().filter_map(|row| Some((start_of(row)?, row))).collect();
+    let mut unused = Vec::new();
+    if by_start.is_empty() {
+        return Ok(unused);
+    }
+    let mut detached = None;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let note = entry.path();
+        let is_note = note.extension().is_some_and(|extension| extension == NOTE);
+        let Some(start) = is_note.then(|| note_of(&note)).flatten().and_then(|value| NotedStart::of(&value)) else {
             continue;
         };
-        if !executions.contains(&row.key) || !is_over(store, &note, now_ms, 0)? {
+        let row = by_start.get(&(start.workflow, start.idempotency_key));
+        let Some(row) = row.filter(|_| start.organization == organization) else { continue };
+        if !has_ended_for(row, start.detaches, now_ms, 0) {
             continue;
         }
-        let workspace = note.with_extension("");
-        if is_dry || ((!workspace.exists() || remove(&workspace).is_ok()) && fs::remove_file(&note).is_ok()) {
-            removed.insert(row.key);
+        if start.detaches {
+            let is_used = match detached {
+                Some(is_used) => is_used,
+                None => *detached.insert(has_detached(store, organization)?),
+            };
+            if is_used {
+                continue;
+            }
         }
+        unused.push(UnusedWorkspace { execution: row.key, note });
     }
-    Ok(removed)
+    Ok(unused)
 }
 
 /// The start that a note identifies.
-struct NoteOwner {
+struct NotedStart {
     organization: String,
-    /// `None` if the start has no execution yet, or failed.
-    row: Option<ExecutionRow>,
+    workflow: String,
+    idempotency_key: String,
     detaches: bool,
 }
 
-/// Reads the start of a note; `None` if the note is invalid.
-fn owner_of(store: &dyn Store, value: &Value) -> Result<Option<NoteOwner>, StoreError> {
-    let text = |key: &str| value.get(key).and_then(Value::as_text);
-    let (Some(organization), Some(workflow), Some(key)) =
-        (text("organization"), text("workflow"), text("idempotencyKey"))
-    else {
-        return Ok(None);
-    };
-    let origin = Origin { organization: Some(organization), workflow_id: Some(workflow), workflow: None };
-    let row = store.execution_by_idempotency_key(&origin, key)?;
-    let detaches = value.get("detaches").and_then(Value::as_bool).unwrap_or(true);
-    Ok(Some(NoteOwner { organization: organization.into(), row, detaches }))
+impl NotedStart {
+    /// Reads the content of a note; `None` if it is invalid.
+    fn of(value: &Value) -> Option<Self> {
+        let text = |key: &str| value.get(key).and_then(Value::as_text).map(String::from);
+        let detaches = value.get("detaches").and_then(Value::as_bool).unwrap_or(true);
+        let (organization, workflow) = (text("organization")?, text("workflow")?);
+        Some(Self { organization, workflow, idempotency_key: text("idempotencyKey")?, detaches })
+    }
 }
 
 /// True if no execution uses or will use the workspace of a note.
 fn is_over(store: &dyn Store, note: &Path, now_ms: u64, keep_ms: u64) -> Result<bool, StoreError> {
     // An unreadable note does not identify its execution; the workspace is kept.
-    let Some(NoteOwner { organization, row, detaches }) =
-        note_of(note).map(|value| owner_of(store, &value)).transpose()?.flatten()
-    else {
-        return Ok(false);
-    };
-    let Some(row) = row else {
+    let Some(start) = note_of(note).and_then(|value| NotedStart::of(&value)) else { return Ok(false) };
+    let origin = Origin { organization: Some(&start.organization), workflow_id: Some(&start.workflow), workflow: None };
+    // A start without an execution has none yet, or failed.
+    let Some(row) = store.execution_by_idempotency_key(&origin, &start.idempotency_key)? else {
         return Ok(age_ms(note, now_ms).is_some_and(|age| age >= START_MS_MAX));
     };
+    Ok(has_ended_for(&row, start.detaches, now_ms, keep_ms)
+        && !(start.detaches && has_detached(store, &start.organization)?))
+}
+
+/// True if an execution ended at least `keep_ms` ago, and long enough ago to have no more detached children that start.
+fn has_ended_for(row: &ExecutionRow, detaches: bool, now_ms: u64, keep_ms: u64) -> bool {
     let ended = row.completed_at.filter(|_| is_final(&row.status));
     let keep_ms = if detaches { keep_ms.max(DETACHED_MS_MAX) } else { keep_ms };
-    if ended.is_none_or(|ended| now_ms.saturating_sub(ended) < keep_ms) {
-        return Ok(false);
-    }
-    Ok(!detaches || !has_detached(store, &organization)?)
+    ended.is_some_and(|ended| now_ms.saturating_sub(ended) >= keep_ms)
 }
 
 /// True if a detached child execution is still active in the organization.
 fn has_detached(store: &dyn Store, organization: &str) -> Result<bool, StoreError> {
     const ROWS: usize = 200;
-    let statuses = ["pending", "running", "waiting_approval"].map(String::from).to_vec();
+    let statuses = UNFINISHED.map(String::from).to_vec();
     let filter = Filter { statuses, organization: Some(organization.into()), ..Filter::default() };
     let mut before = None;
     loop {
@@ -193,4 +223,72 @@ fn note_of(path: &Path) -> Option<Value> {
 fn age_ms(path: &Path, now_ms: u64) -> Option<u64> {
     let changed = fs::metadata(path).ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
     now_ms.checked_sub(changed.as_millis().try_into().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::services::execution_sessions::tests::{row, store};
+
+    fn ended(number: u8, key: &str) -> ExecutionRow {
+        ExecutionRow {
+            status: "completed".into(),
+            completed_at: Some(1),
+            idempotency_key: Some(key.into()),
+            ..row(number, None)
+        }
+    }
+
+    fn make(folder: &Path, name: &str, key: &str, detaches: bool) -> PathBuf {
+        let path = folder.join(name);
+        create(&path, &Start { organization: "acme", workflow: "w:1", idempotency_key: key, detaches }).unwrap();
+        path
+    }
+
+    fn executions(unused: &[UnusedWorkspace]) -> Vec<u8> {
+        let mut numbers: Vec<u8> = unused.iter().map(|one| one.execution.0[0]).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    #[test]
+    fn what_is_removed_is_what_was_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let running = ExecutionRow { idempotency_key: Some("c".into()), ..row(3, None) };
+        let of_others = ExecutionRow { organization: Some("globex".into()), ..ended(4, "d") };
+        let rows = [ended(1, "a"), ended(2, "b"), running, of_others, row(5, None)];
+        let store = store(rows.clone());
+        let paths = ["a", "b", "c", "d", "unknown"].map(|key| make(folder.path(), key, key, false));
+        fs::write(folder.path().join("unreadable.start"), "{").unwrap();
+        let find = |rows: &[ExecutionRow]| unused_of(&store, folder.path(), ("acme", rows), 9).unwrap();
+        assert_eq!(executions(&find(&rows[2..])), [0; 0]);
+        let unused = find(&rows);
+        assert_eq!(executions(&unused), [1, 2]);
+        // Another workspace of the same start is not among them, and a note is not read again.
+        let later = make(folder.path(), "later", "a", false);
+        fs::write(paths[1].with_extension(NOTE), "{").unwrap();
+        assert!(unused.iter().all(|one| one.remove(|path| fs::remove_dir(path))));
+        assert_eq!(paths.map(|path| path.exists()), [false, false, true, true, true]);
+        assert!(later.exists());
+        let [left] = &find(&rows)[..] else { panic!("one is left") };
+        assert!(!left.remove(|_| Err(io::ErrorKind::Other.into())), "a failed removal is reported");
+        assert_eq!(executions(&find(&rows)), [1], "and its note stays");
+    }
+
+    #[test]
+    fn a_workspace_of_detached_children_is_used_until_they_have_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        make(folder.path(), "a", "a", true);
+        let rows = [ended(1, "a")];
+        let child = |status: &str| ExecutionRow { status: status.into(), ..row(2, Some(1)) };
+        let find = |child: ExecutionRow, now: u64| {
+            let store = store(rows.iter().cloned().chain([child]));
+            executions(&unused_of(&store, folder.path(), ("acme", &rows), now).unwrap())
+        };
+        for status in UNFINISHED {
+            assert_eq!(find(child(status), 1 + DETACHED_MS_MAX), [0; 0], "{status}");
+        }
+        assert_eq!(find(child("completed"), DETACHED_MS_MAX), [0; 0], "one may still start");
+        assert_eq!(find(child("completed"), 1 + DETACHED_MS_MAX), [1]);
+    }
 }

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use crate::{
     app::App,
-    auth::{caller::Caller, token::random},
+    auth::{caller::Caller, credential_lookup::reauthorize, permission::Permission, token::random},
     http::{
         body::Data,
         problem::{Code, Problem, Result},
@@ -97,8 +97,27 @@ where
         expires_at: None,
         written: Some(written),
     };
-    let by = caller.clone();
-    app.run(move |app| proposals::create(app, &by, &new, || find(app))).await
+    let (by, id, calls) =
+        (caller.clone(), workflow.id.clone(), new.written.as_ref().map_or(0, |written| written.calls));
+    app.run(move |app| {
+        let now = still_permitted(app, &by, &id, calls)?;
+        proposals::create(app, &now, &new, || find(app))
+    })
+    .await
+}
+
+/// The caller with the present role. A conversation with a model takes minutes, in which a credential can be revoked.
+fn still_permitted(app: &App, caller: &Caller, workflow: &str, calls: u64) -> Result<Caller> {
+    reauthorize(app, caller, Permission::ProposalsWrite).map_err(|problem| {
+        let why = match problem.code {
+            Code::Unauthorized => "the credential of the request was revoked or has expired",
+            Code::Forbidden => "the member of the request has lost the permission `proposals:write`",
+            _ => return problem,
+        };
+        let message =
+            format!("No change of the workflow `{workflow}` was proposed, after {calls} calls of a model: {why}.");
+        Problem::new(problem.code, message).with(serde_json::json!({ "calls": calls }))
+    })
 }
 
 fn no_model(why: &str) -> Problem {
@@ -126,6 +145,8 @@ impl Writing<'_> {
         let mut used = Tokens::default();
         loop {
             let call = request.next_call().map_err(|why| self.failed(&why, request.calls()))?;
+            let (by, id, calls) = (self.caller.clone(), self.workflow.id.clone(), call.round as u64 - 1);
+            self.app.run(move |app| still_permitted(app, &by, &id, calls)).await?;
             let answer = self.call(&call).await?;
             let counted = Tokens::of_answer(&answer).unwrap_or_else(|| reserved(&call));
             used = used.plus(counted);
