@@ -300,8 +300,8 @@ fn a_credential_that_is_revoked_during_a_call_proposes_nothing() {
     let server_folder = tempfile::tempdir().unwrap();
     let config = server_folder.path().join(".config/mainspring");
     fs::create_dir_all(&config).unwrap();
-    let text = format!("models: {{right: {}, fixed: {}}}\n", setting(&models[0]), setting(&models[1]));
-    fs::write(config.join("config.yaml"), text).unwrap();
+    let configuration = format!("models: {{right: {}, fixed: {}}}\n", setting(&models[0]), setting(&models[1]));
+    fs::write(config.join("config.yaml"), configuration).unwrap();
     let server = Server::start(server_folder.path());
     let owner = server.owner();
     sync(&owner, "w", BASE);

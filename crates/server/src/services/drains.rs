@@ -16,7 +16,7 @@ use crate::{
 /// Workflows of an organization that may drain at a time. Each is read with the limits of the organization.
 const DRAINS_MAX: usize = 50;
 
-/// Older executions that are counted. A count of this many is shown as a lower bound.
+/// Older executions that are counted. A larger count is shown as a lower bound.
 const COUNTED_MAX: usize = 10_000;
 
 /// Statuses of executions that have not ended.

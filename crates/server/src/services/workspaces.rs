@@ -260,6 +260,8 @@ mod tests {
         let store = store(rows.clone());
         let paths = ["a", "b", "c", "d", "unknown"].map(|key| make(folder.path(), key, key, false));
         fs::write(folder.path().join("unreadable.start"), "{").unwrap();
+        let foreign = Start { organization: "globex", workflow: "w:1", idempotency_key: "a", detaches: false };
+        create(&folder.path().join("foreign"), &foreign).unwrap();
         let find = |rows: &[ExecutionRow]| unused_of(&store, folder.path(), ("acme", rows), 9).unwrap();
         assert_eq!(executions(&find(&rows[2..])), [0; 0]);
         let unused = find(&rows);
