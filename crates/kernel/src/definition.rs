@@ -27,6 +27,7 @@ use help::Help;
 use outline::Outline;
 use report::{Report, has_inexact_numbers};
 use root::Root;
+use suggest::rewrite_types::steps_of_playbook;
 
 mod agents;
 mod allow;
@@ -163,12 +164,15 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         let path = Path::root();
         let is_steps =
             document.value.as_list().is_some_and(|items| items.iter().all(|item| item.get("type").is_some()));
-        let fix = if is_steps {
-            Fix::replace(&path, Value::map([("steps", document.value.clone())]))
-        } else {
-            Fix::default()
+        let steps = if is_steps { Some(document.value.clone()) } else { steps_of_playbook(&document.value) };
+        let help = match (steps, &document.value) {
+            (Some(steps), _) => Help::new("write {steps: […]}", Fix::replace(&path, Value::map([("steps", steps)]))),
+            (None, Value::Null) => {
+                "the text has no definition: as in: write `{steps: [{id: a, type: bash, command: ls}]}`".into()
+            }
+            _ => "write {steps: […]}".into(),
         };
-        report.error(diagnostic::WRONG_KIND, &path, message, Help::new("write {steps: […]}", fix));
+        report.error(diagnostic::WRONG_KIND, &path, message, help);
         return None;
     };
     let fields = Fields { map, path: Path::root() };

@@ -21,8 +21,8 @@ pub struct Fix(pub Box<[Change]>);
 /// One operation of a JSON Patch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Sets a field that is missing, or inserts an item into a list. An empty object is added only where there is none
-    /// yet, so that the fixes of several diagnostics can share it.
+    /// Sets a field that is missing, or inserts an item into a list. An empty object or list is added only where there
+    /// is none yet, so that the fixes of several diagnostics can share it.
     Add {
         /// The new part.
         path: Path,
@@ -81,11 +81,10 @@ impl Fix {
         Self(self.0.into_iter().chain(next.0).collect())
     }
 
-    /// Leaves out objects that the definition has, which RFC 6902 would replace. A fix that writes over a key is empty.
+    /// Leaves out objects and lists that the definition has, which RFC 6902 would replace. A fix that writes over a key is empty.
     pub(crate) fn within(self, document: &Document) -> Self {
-        let is_there = |path: &Path| document.part(path).and_then(Value::as_map).is_some();
         let is_needed = |change: &Change| match change {
-            Change::Add { path, value } => !(value.as_map().is_some_and(Map::is_empty) && is_there(path)),
+            Change::Add { path, value } => !document.part(path).is_some_and(|given| holds(given, value)),
             _ => true,
         };
         let changes: Box<[Change]> = self.0.into_iter().filter(is_needed).collect();
@@ -110,6 +109,14 @@ impl Fix {
             written.push(to);
         }
         Self(changes)
+    }
+
+    /// Returns the paths of the parts that the fix adds.
+    pub(crate) fn added(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().filter_map(|change| match change {
+            Change::Add { path, .. } | Change::Move { path, .. } => Some(path),
+            Change::Remove { .. } | Change::Replace { .. } => None,
+        })
     }
 
     /// True if no change is suggested.
@@ -148,7 +155,7 @@ impl Change {
     fn apply(&self, root: &mut Value) -> Option<()> {
         match self {
             Self::Add { path, value } => match part(root, path) {
-                Some(Value::Map(_)) if value.as_map().is_some_and(Map::is_empty) => Some(()),
+                Some(given) if holds(given, value) => Some(()),
                 _ => insert(root, path, value.clone()),
             },
             Self::Remove { path } => take(root, path).map(drop),
@@ -183,6 +190,15 @@ impl Change {
             Self::Remove { .. } => {}
         }
         Value::Map(operation)
+    }
+}
+
+/// True if a part is the object or the list that an empty one would make.
+fn holds(given: &Value, empty: &Value) -> bool {
+    match (given, empty) {
+        (Value::Map(_), Value::Map(map)) => map.is_empty(),
+        (Value::List(_), Value::List(items)) => items.is_empty(),
+        _ => false,
     }
 }
 

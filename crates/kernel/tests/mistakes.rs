@@ -4,7 +4,8 @@
 //! The program knows three rules. It applies the fixes of all diagnostics. If a diagnostic has none, it
 //! removes the part of which the help says so ("leave it out", "take it out", "keep one of them"), or takes the first
 //! quoted fragment after "write": keys with values replace the key at the place, or are added to the object there, and
-//! any other fragment replaces the value at the place. In a text that cannot be read it replaces the line.
+//! any other fragment replaces the value at the place. In a text that cannot be read it replaces the line or the lines that
+//! the help names, or takes them out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +25,7 @@ use mainspring_kernel::{
 const MARK: char = '§';
 
 /// The share of definitions that the program must fix at the first try, in thousandths.
-const FIXED_PERMILLE_MIN: usize = 870;
+const FIXED_PERMILLE_MIN: usize = 950;
 
 /// Definitions that the program does not fix: mostly whole files of other tools, circles, references to a value that is
 /// not there yet, and texts of which a part is missing. The list only becomes shorter.
@@ -215,13 +216,26 @@ fn literal_fix(found: &Diagnostic) -> Option<Fix> {
     Some(Fix(changes.into()))
 }
 
-/// Replaces the line of an unreadable text by the one that the help names.
+/// Replaces the lines of an unreadable text by those that the help names, or takes them out.
 fn fixed_text(text: &str, found: &Diagnostic) -> Option<String> {
-    const WRITE: &str = "write the line as `";
-    let start = found.help.find(WRITE)? + WRITE.len();
-    let end = start + found.help[start..].rfind('`')?;
+    const LINE: &str = "write the line as `";
+    const LINES: &str = "write the lines ";
+    const WITHOUT: &str = "leave out the lines ";
     let mut lines: Vec<String> = text.lines().map(String::from).collect();
-    *lines.get_mut(found.place?.line as usize - 1)? = found.help[start..end].to_string();
+    if let Some(numbers) = found.help.strip_prefix(WITHOUT).and_then(|rest| rest.split_once(':')) {
+        for number in numbers.0.rsplit(" and ") {
+            lines.remove(number.parse::<usize>().ok()? - 1);
+        }
+    } else if let Some(start) = found.help.find(LINES) {
+        let named = found.help[start..].split('`').skip(1).step_by(2).map(String::from);
+        let first = found.place?.line as usize - 1;
+        let named: Vec<String> = named.collect();
+        lines.splice(first..first + named.len(), named);
+    } else {
+        let start = found.help.find(LINE)? + LINE.len();
+        let end = start + found.help[start..].rfind('`')?;
+        *lines.get_mut(found.place?.line as usize - 1)? = found.help[start..end].to_string();
+    }
     Some(lines.join("\n"))
 }
 

@@ -7,6 +7,7 @@
 mod effects;
 mod expect;
 mod inbox;
+mod judged;
 mod reader;
 mod settings;
 

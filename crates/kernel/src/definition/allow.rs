@@ -46,6 +46,11 @@ fn add(fields: &Fields<'_>, allowed: &mut Allowed, report: &mut Report<'_>) {
     }
 }
 
+/// True for the words by which other tools accept all warnings at once.
+fn is_everything(word: &str) -> bool {
+    ["all", "any", "everything", "*", "warnings"].iter().any(|all| all.eq_ignore_ascii_case(word))
+}
+
 fn refuse(word: &str, path: &Path, report: &mut Report<'_>) {
     let is_error = diagnostic::CODES.contains(&word);
     let message = match is_error {
@@ -55,6 +60,11 @@ fn refuse(word: &str, path: &Path, report: &mut Report<'_>) {
     let help = match nearest(word, WARNINGS).filter(|_| !is_error) {
         Some(code) => Help::value(path, code),
         None if is_error => Help::new("take it out, and correct the mistake", Fix::remove(path)),
+        None if is_everything(word) => {
+            let text =
+                "take it out, and list the codes of the warnings that are reported: each is accepted by its code";
+            Help::new(text, Fix::remove(path))
+        }
         None => format!("the codes of warnings are: {}", WARNINGS.join(", ")).into(),
     };
     report.error(diagnostic::WRONG_VALUE, path, message, help);

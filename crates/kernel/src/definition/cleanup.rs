@@ -9,6 +9,7 @@ use super::{
     references::Reader,
     report::{Report, named},
     step_types::Kind,
+    suggest::rewrite_keys::into_finally,
 };
 use crate::{
     diagnostic,
@@ -58,7 +59,11 @@ impl Reader<'_, '_> {
         }
         if kind.is_some_and(|kind| kind.name == "return") {
             let message = "a `return` in `finally`: the result is settled before these steps run";
-            self.report.error(diagnostic::MISPLACED_KEY, &fields.path.key("type"), message, "take the step out");
+            let list = fields.path.parent();
+            let is_only = self.report.document().part(&list).and_then(Value::as_list).is_some_and(|all| all.len() == 1);
+            let gone = if is_only && list == Path::root().key("finally") { list } else { fields.path.clone() };
+            let help = Help::new("take the step out", Fix::remove(&gone));
+            self.report.error(diagnostic::MISPLACED_KEY, &fields.path.key("type"), message, help);
         }
         for (key, help) in OF_THE_RESULT.into_iter().filter(|(key, _)| fields.has(key)) {
             let message = format!("`{key}` of {} has no meaning in `finally`", named(&self.entry().id));
@@ -72,7 +77,11 @@ impl Reader<'_, '_> {
         let asks = matches!(reference.path.first(), Some(Part::Name(name)) if name == OUTCOME);
         if asks && (self.at_end_of_all || !self.outline.is_in_finally(self.number)) {
             let message = format!("`{reference}` is known in `finally` only, when the execution has an outcome");
-            let help = "move the step that asks for it into `finally: […]` at the root";
+            let fix = match self.at_end_of_all {
+                true => Fix::default(),
+                false => into_finally(&self.entry().fields.path, self.report.document()),
+            };
+            let help = Help::new("move the step that asks for it into `finally: […]` at the root", fix);
             self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, help);
         }
     }

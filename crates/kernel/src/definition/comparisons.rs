@@ -1,12 +1,14 @@
 //! Comparisons that can never hold, whatever the values are.
 
-use alloc::format;
+use alloc::{format, vec::Vec};
 
 use super::{
     fields::Fields,
+    help::Help,
     references::Reader,
     report::named,
     step_work::is_shell_tool,
+    suggest::adapt::flow,
     warnings::{APPROVED, decision_of},
 };
 use crate::{
@@ -42,7 +44,17 @@ impl Reader<'_, '_> {
                 json::compact(low),
                 json::compact(high)
             );
-            let help = "write the lower bound with `gt` or `gte`, and the upper one with `lt` or `lte`";
+            let names: Vec<&str> = compares.iter().map(|(operator, _)| operator.name()).collect();
+            let text = "write the lower bound with `gt` or `gte`, and the upper one with `lt` or `lte`";
+            let help = match (names.as_slice(), fields.get("ref")) {
+                ([lower, upper], Some(subject))
+                    if !matches!((low, high), (Value::Bool(_), _) | (_, Value::Bool(_))) =>
+                {
+                    let range = Value::map([("ref", subject.clone()), (lower, high.clone()), (upper, low.clone())]);
+                    format!("write `{}` if a value between the two is meant", flow(&range))
+                }
+                _ => text.into(),
+            };
             self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &fields.path, message, help);
         }
     }
@@ -129,6 +141,13 @@ impl Reader<'_, '_> {
         };
         if part != "exitCode" || !is_shell || is_transformed || entry.is_loop() || !never {
             return false;
+        }
+        let read = operand.as_text().and_then(|text| json::value(text.trim().as_bytes()).ok());
+        if let Some(read) = read.filter(|read| *read == zero && operator == Operator::Equal) {
+            let path = fields.path.key(operator.name());
+            let message = format!("`{reference}` is a number, and never the text {}", json::compact(operand));
+            self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &path, message, Help::value(&path, read));
+            return true;
         }
         let id = named(&entry.id);
         let message = format!(

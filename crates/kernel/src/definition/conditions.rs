@@ -13,12 +13,13 @@ use super::{
     suggest::{
         adapt::{flow, renamed},
         nearest::meant,
+        rewrite_keys,
     },
 };
 use crate::{
     condition::{Condition, Operator, Test},
     diagnostic::{self, quoted},
-    document::Path,
+    document::{Path, Segment},
     fix::Fix,
     reference,
     template::Template,
@@ -39,15 +40,50 @@ fn is_word(text: &str) -> bool {
     reference::is_name(text) && !["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Returns the help that replaces a text by the condition that it means.
-fn condition_in_place(condition: &str, path: &Path) -> Help {
-    let text = format!("write {condition}");
-    let bare = condition.strip_suffix(WITHOUT_QUOTES).unwrap_or(condition);
-    let value = crate::yaml::read(bare.as_bytes()).map(|document| document.value);
-    Help::new(text, value.map(|value| Fix::replace(path, value)).unwrap_or_default())
-}
-
 impl Reader<'_, '_> {
+    /// Returns the help that replaces a text by the condition that it means.
+    fn condition_in_place(&self, condition: &str, path: &Path) -> Help {
+        let bare = condition.strip_suffix(WITHOUT_QUOTES).unwrap_or(condition);
+        let Ok(document) = crate::yaml::read(bare.as_bytes()) else { return format!("write {condition}").into() };
+        let value = self.with_names_of_here(&document.value);
+        let text = if value == document.value { condition.into() } else { flow(&value) };
+        Help::new(format!("write {text}"), Fix::replace(path, value))
+    }
+
+    /// Replaces references of other languages in a condition.
+    fn with_names_of_here(&self, condition: &Value) -> Value {
+        match condition {
+            Value::Map(map) => Value::Map(
+                map.iter()
+                    .map(|(key, value)| {
+                        let meant = value.as_text().filter(|_| key == "ref").and_then(|text| text.strip_prefix('@'));
+                        let meant = meant.and_then(|reference| self.translated(reference));
+                        let value = meant.map_or_else(
+                            || self.with_names_of_here(value),
+                            |meant| Value::from(format!("@{meant}").as_str()),
+                        );
+                        (key.clone(), value)
+                    })
+                    .collect(),
+            ),
+            Value::List(parts) => Value::List(parts.iter().map(|part| self.with_names_of_here(part)).collect()),
+            other => other.clone(),
+        }
+    }
+
+    /// Returns the help for a word of another tool in `when` of a step: after a failure, or by hand.
+    fn word_of_step(&mut self, text: &str, path: &Path) -> Option<Help> {
+        let Some(Segment::Key(key)) = path.segments().last() else { return None };
+        if &**key != "when" || !self.report.may_search() {
+            return None;
+        }
+        let document = self.report.document();
+        if text == "manual" {
+            return rewrite_keys::manual(path, document);
+        }
+        rewrite_keys::after_failure(&path.parent(), key, &text.into(), document)
+    }
+
     /// Reads a condition and reports its mistakes.
     pub(super) fn condition(&mut self, value: &Value, path: &Path) -> Option<Condition> {
         match value {
@@ -55,14 +91,16 @@ impl Reader<'_, '_> {
             Value::Map(map) => self.form(&Fields { map, path: path.clone() }),
             other => {
                 let message = format!("a condition is data, not {}", other.kind());
+                let of_step = other.as_text().and_then(|text| self.word_of_step(text, path));
                 let help = match other {
+                    _ if of_step.is_some() => of_step,
                     Value::Text(text) if is_for_any_end(text) => {
                         Some("put the step into `finally: […]` at the root: it runs whatever the end is".into())
                     }
                     Value::Text(text) if is_word(text) && self.root_of(text).is_none() => {
                         Some("conditions are data; an outcome of another step is asked by an edge, a person by an `approval`".into())
                     }
-                    Value::Text(text) => as_condition(text).map(|condition| condition_in_place(&condition, path)),
+                    Value::Text(text) => as_condition(text).map(|condition| self.condition_in_place(&condition, path)),
                     Value::List(parts) => {
                         let all = Value::map([("all", parts.clone().into())]);
                         Some(format!("write `{}` if all of them must hold, or {{any: […]}}", flow(&all)).into())

@@ -267,8 +267,31 @@ fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &
     let entry = |place: u32| &outline.entries[outline.blocks[0].steps[place as usize] as usize];
     let ids: Vec<String> = way.iter().map(|place| named(&entry(*place).id)).collect();
     let message = format!("a cycle: each of these waits for the one before it: {}", ids.join(" → "));
-    let path = entry(way[0]).fields.path.clone();
-    report.error(diagnostic::CYCLE, &path, message, "take one of these references or edges out");
+    let back: Vec<(u32, u32)> = way.windows(2).map(|pair| (pair[0], pair[1])).filter(|(from, to)| from > to).collect();
+    let written = match back.as_slice() {
+        [(from, to)] => written_at(&entry(*from).id, &entry(*to).fields, report),
+        _ => None,
+    };
+    let (path, help) = match written {
+        Some(path) => (path, "take it out: it leads back to a step that is written before"),
+        None => (entry(way[0]).fields.path.clone(), "take one of these references or edges out"),
+    };
+    report.error(diagnostic::CYCLE, &path, message, help);
+}
+
+/// Returns the place where the order between two steps is written: an item of `edges`, or of `needs`. `None` if it is written
+/// in several places, or follows from a reference.
+fn written_at(from: &str, to: &Fields<'_>, report: &Report<'_>) -> Option<Path> {
+    let id = to.get("id").and_then(Value::as_text)?;
+    let edges = report.document().value.get("edges").and_then(Value::as_list).unwrap_or_default();
+    let is_text = |value: Option<&Value>, text: &str| value.and_then(Value::as_text) == Some(text);
+    let of_edges =
+        edges.iter().enumerate().filter(|(_, edge)| is_text(edge.get("from"), from) && is_text(edge.get("to"), id));
+    let needs = to.get("needs").and_then(Value::as_list).unwrap_or_default();
+    let of_needs = needs.iter().enumerate().filter(|(_, need)| is_text(Some(need), from));
+    let of_edges = of_edges.map(|(at, _)| Path::root().key("edges").index(at));
+    let mut all = of_edges.chain(of_needs.map(|(at, _)| to.path.key("needs").index(at)));
+    all.next().filter(|_| all.next().is_none())
 }
 
 /// Checks `needs` in a sequence: a needed step must stand before the step that needs it.

@@ -45,7 +45,11 @@ pub(super) fn as_condition(text: &str) -> Option<String> {
         SIGNS.iter().find(|(sign, _)| text[at..].starts_with(sign)).map(|(sign, operator)| (at, *sign, *operator))
     });
     let Some((at, sign, operator)) = sign else { return Some(format!("{{ref: \"@{}\"}}", name(text)?)) };
-    let (left, right) = (name(&text[..at])?, operand(text[at + sign.len()..].trim())?);
+    let (left, right) = (&text[..at], text[at + sign.len()..].trim());
+    // Beside braces, a bare word is text.
+    let word = Some(right).filter(|word| left.contains("{{") && reference::is_name(word));
+    let right = operand(right).or_else(|| word.map(|word| json::compact(&Value::text(word))))?;
+    let left = name(left)?;
     Some(format!("{{ref: \"@{left}\", {operator}: {right}}}"))
 }
 
@@ -83,6 +87,8 @@ mod tests {
             ("!@a.ready", Some("{not: {ref: \"@a.ready\"}}")),
             ("${{ a.count >= 3 }}", Some("{ref: \"@a.count\", gte: 3}")),
             ("{{a.b}} == 'x'", Some("{ref: \"@a.b\", eq: \"x\"}")),
+            ("{{a.b}} == heads", Some("{ref: \"@a.b\", eq: \"heads\"}")),
+            ("a.b == heads", None),
             ("{{ a.b == 'x' }}", Some("{ref: \"@a.b\", eq: \"x\"}")),
             ("@a.b !== @c[0].d", Some("{ref: \"@a.b\", neq: \"@c[0].d\"}")),
             ("a == null", Some("{ref: \"@a\", eq: null}")),

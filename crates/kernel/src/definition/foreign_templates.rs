@@ -6,8 +6,15 @@ use alloc::{
     string::{String, ToString},
 };
 
-use super::{help::Help, references::Reader};
-use crate::{diagnostic, document::Path, fix::Fix, reference, value::Value};
+use super::{help::Help, references::Reader, suggest::adapt::flow};
+use crate::{
+    diagnostic,
+    document::{Path, Segment},
+    fix::Fix,
+    reference,
+    secret::{PLACES, PREFIX, SECRET},
+    value::{Map, Value},
+};
 
 /// Opening and closing delimiters of references in other languages.
 const FRAMES: [(&str, &str); 5] = [("${{", "}}"), ("${", "}"), ("={{", "}}"), ("{{", "}}"), ("@{", "}")];
@@ -40,10 +47,69 @@ impl Reader<'_, '_> {
             }
         }
         let is_expression = text.starts_with("${{") || text.starts_with("{{") || text.starts_with("={{");
-        if is_expression && text.ends_with("}}") && text.matches("{{").count() == 1 {
+        let secret = self.secret_of_expression(text, path);
+        if is_expression && text.ends_with("}}") && text.matches("{{").count() == 1 || secret.is_some() {
             let message = "an expression in braces is text here, and is given as it stands";
+            if let Some(help) = secret.or_else(|| self.of_expression(text, path)) {
+                return self.report.warning(diagnostic::FOREIGN_REFERENCE, path, message, help);
+            }
             let help = "refer to a value as `@step.path`, `@input.path` or `@vars.name`, and compute in a `code` step";
             self.report.warning(diagnostic::FOREIGN_REFERENCE, path, message, help);
+        }
+    }
+
+    /// Returns the help for `${{ secrets.NAME }}` where a secret may stand, with a text before it.
+    fn secret_of_expression(&self, text: &str, path: &Path) -> Option<Help> {
+        let (prefix, inner) = text.strip_suffix("}}")?.split_once("{{")?;
+        let prefix = prefix.strip_suffix(['$', '=']).unwrap_or(prefix);
+        let name = inner.trim().strip_prefix("secrets.").filter(|name| reference::is_name(name))?;
+        let holder = path.parent();
+        let Some(Segment::Key(parameter)) = holder.segments().last() else { return None };
+        let step = self.report.document().part(&holder.parent())?;
+        let kind = step.get("type").and_then(Value::as_text);
+        if !PLACES.iter().any(|(of, place)| kind == Some(*of) && **parameter == **place) {
+            return None;
+        }
+        let mut secret = Map::from([(SECRET.into(), name.into())]);
+        if !prefix.is_empty() {
+            secret.insert(PREFIX.into(), prefix.into());
+        }
+        let secret = Value::Map(secret);
+        Some(Help::new(format!("write {}", flow(&secret)), Fix::replace(path, secret)))
+    }
+
+    /// Returns the help for an expression that is one value of another tool.
+    fn of_expression(&self, text: &str, path: &Path) -> Option<Help> {
+        let inner = text.trim_start_matches(['$', '=']).strip_prefix("{{")?.strip_suffix("}}")?.trim();
+        let whole = |step: u32, rest: &str| {
+            let id = &self.outline.entries[step as usize].id;
+            let meant = format!("@{id}{rest}");
+            (reference::is_name(id) && is_reference(&meant[1..])).then(|| Help::value(path, meant.as_str()))
+        };
+        if let Some((_, call)) = inner.split_once("xcom_pull(") {
+            let name = call.split(['\'', '"']).nth(1).filter(|_| call.contains("task_ids") && call.ends_with(')'))?;
+            let step = *self.outline.names.get(name)?;
+            let kind = self.outline.entries[step as usize].kind.map_or("", |kind| kind.name);
+            return whole(step, if kind == "bash" { ".stdout" } else { "" });
+        }
+        if let Some(rest) = inner.strip_prefix("$json") {
+            return whole(self.step_before()?, rest);
+        }
+        let (root, rest) = inner.split_once('.')?;
+        let is_context = ["github", "gitlab", "trigger", "event", "payload"].contains(&root) && is_reference(rest);
+        is_context.then(|| format!("write `@input.{rest}` if the start of an execution gives it").into())
+    }
+
+    /// Returns the only step that leads to this one: the step before it, or the source of its edge.
+    pub(super) fn step_before(&self) -> Option<u32> {
+        let block = &self.outline.blocks[self.entry().block as usize];
+        let place = block.steps.binary_search(&self.number).ok()?;
+        match self.edges.filter(|_| self.entry().block == 0) {
+            None => block.steps.get(place.checked_sub(1)?).copied(),
+            Some(edges) => match edges.incoming.get(place)?.as_slice() {
+                [only] => block.steps.get(only.from as usize).copied(),
+                _ => None,
+            },
         }
     }
 

@@ -2,13 +2,20 @@
 
 use alloc::format;
 
-use super::{fields::Fields, keys, references::Reader, report::named};
+use super::{
+    fields::Fields,
+    keys,
+    references::Reader,
+    report::named,
+    suggest::{rewrite_keys::written_list, values::of_kind},
+};
 use crate::{
     condition::Condition,
     diagnostic,
     limits::{PARALLEL_MAX, ROUNDS_DEFAULT, ROUNDS_MAX},
     plan::{Loop, Over, Work},
     reference::Reference,
+    value::Value,
 };
 
 impl Reader<'_, '_> {
@@ -57,6 +64,13 @@ impl Reader<'_, '_> {
 
     /// Reads `forEach: {ref, concurrency}`.
     fn for_each(&mut self, fields: &Fields<'_>) -> Option<(Reference, u32)> {
+        if let Some(list @ Value::List(_)) = fields.get("forEach") {
+            let (path, document) = (fields.path.key("forEach"), self.report.document());
+            let help = written_list(&fields.path, &path, list, document)
+                .unwrap_or_else(|| of_kind(&path, "forEach", "an object", list));
+            self.report.error(diagnostic::WRONG_KIND, &path, "`forEach` must be an object, not a list", help);
+            return None;
+        }
         let fields = self.report.object(fields, "forEach")?;
         self.report.known_keys(&fields, &keys::FOR_EACH);
         if !fields.has("ref") {

@@ -17,7 +17,7 @@ use super::{
     notation::{ACTIONS, Notation},
     report::{Report, named},
     step_types::{BRANCHES_OF_UNKNOWN, Kind},
-    suggest::{adapt::flow, nearest::write_instead, values},
+    suggest::{adapt::flow, nearest::write_instead, rewrite_types, values},
     untyped,
 };
 use crate::{
@@ -190,7 +190,9 @@ impl<'a> Outline<'a> {
                     let step = Value::map([("type", "bash".into()), ("command", script.into())]);
                     Help::from(format!("write `{}` if this is a script", flow(&step)))
                 }
-                None => "write {type: …} and the keys of that type".into(),
+                None => rewrite_types::of_list(&path, step)
+                    .filter(|_| self.notation == Notation::Sequence)
+                    .unwrap_or_else(|| "write {type: …} and the keys of that type".into()),
             };
             report.error(diagnostic::WRONG_KIND, &path, message, help);
             return;
@@ -384,11 +386,12 @@ fn kind_of(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> 
     if kind.is_none() {
         let message = format!("unknown step type {}", quoted(name));
         let path = fields.path.key("type");
-        let help = values::of_each(name, fields).unwrap_or_else(|| {
-            // The names of n8n have the package in front.
-            let word = name.rsplit('.').next().unwrap_or(name);
-            write_instead(&path, word, keys::step_types())
-        });
+        let help =
+            rewrite_types::of_type(name, fields).or_else(|| values::of_each(name, fields)).unwrap_or_else(|| {
+                // The names of n8n have the package in front.
+                let word = name.rsplit('.').next().unwrap_or(name);
+                write_instead(&path, word, keys::step_types())
+            });
         report.error(diagnostic::UNKNOWN_TYPE, &path, message, help);
     }
     kind

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     diagnostic,
-    document::Path,
+    document::{Path, Segment},
     fix::Fix,
     plan::Order,
     reference::{self, Part, Reference, Root},
@@ -159,7 +159,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             Reach::Ended => return self.check_output_path(reference, target, path),
             Reach::Itself => {
                 let message = format!("{says}: a step cannot refer to itself");
-                (diagnostic::REFERENCE_TO_ITSELF, message, "refer to another step")
+                let help = self.of_step_before(reference, path).unwrap_or_else(|| "refer to another step".into());
+                return self.report.error(diagnostic::REFERENCE_TO_ITSELF, path, message, help);
             }
             Reach::Around => {
                 let message = format!("{says}: {that} contains {this} and ends after it");
@@ -179,7 +180,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             Reach::AtTheSameTime => {
                 let message = format!("{says}: {that} runs at the same time, in another branch");
-                (diagnostic::REFERENCE_INTO_PARALLEL, message, "move what refers behind the `parallel` step")
+                let help = Help::new("move what refers behind the `parallel` step", self.behind_parallel());
+                return self.report.error(diagnostic::REFERENCE_INTO_PARALLEL, path, message, help);
             }
             Reach::InLoop => {
                 let message = format!("{says}: {that} runs again and again, and it is not said which round is meant");
@@ -283,6 +285,34 @@ impl<'r, 'a> Reader<'r, 'a> {
             Reach::Unchecked
         } else {
             Reach::Unordered
+        }
+    }
+
+    /// Returns the help for a reference of a step to itself: the same of the step before, where only one can be meant.
+    fn of_step_before(&self, reference: &Reference, path: &Path) -> Option<Help> {
+        let before = self.step_before().map(|step| &self.outline.entries[step as usize])?;
+        let is_same_kind = before.kind.map(|kind| kind.name) == self.entry().kind.map(|kind| kind.name);
+        let is_whole = self.report.document().part(path).is_some_and(reference::is_whole);
+        if !is_same_kind || !is_whole || !reference::is_name(&before.id) {
+            return None;
+        }
+        let rest = &reference.text[reference.begin(0).len().min(reference.text.len())..];
+        Some(format!("write `@{}{rest}` if the step before is meant", before.id).into())
+    }
+
+    /// Returns the fix that moves this branch behind its `parallel` step. Empty for a step deeper inside of a branch, and
+    /// where the order of steps is not that of a list.
+    fn behind_parallel(&self) -> Fix {
+        let path = &self.entry().fields.path;
+        let parallel = path.parent().parent();
+        let around =
+            self.outline.blocks[self.entry().block as usize].owner.map(|step| &self.outline.entries[step as usize]);
+        let branches = self.report.document().part(&path.parent()).and_then(Value::as_list).unwrap_or_default();
+        let Some(Segment::Index(at)) = parallel.segments().last() else { return Fix::default() };
+        let is_branch = around.is_some_and(|around| around.fields.path == parallel && !around.is_loop());
+        match is_branch && branches.len() > 1 && self.edges.is_none() {
+            true => Fix::moved(path, parallel.parent().index(at + 1)),
+            false => Fix::default(),
         }
     }
 

@@ -15,6 +15,7 @@ use super::{
         adapt::{fits, renamed},
         foreign,
         nearest::{known_here, meant, nearest},
+        rewrite_keys,
         synonyms::synonym,
         values,
     },
@@ -222,10 +223,21 @@ impl<'a> Report<'a> {
     pub(super) fn filled_text<'v>(&mut self, fields: &Fields<'v>, key: &str) -> Option<&'v str> {
         let text = self.text(fields, key)?;
         if text.trim().is_empty() {
-            self.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is blank"), "give it a value");
+            let help = self.instead_of_blank(fields, key);
+            self.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is blank"), help);
             return None;
         }
         Some(text)
+    }
+
+    /// Returns the help for a blank text: an id can be left out in a sequence, other keys need a value.
+    fn instead_of_blank(&self, fields: &Fields<'_>, key: &str) -> Help {
+        let path = fields.path.key(key);
+        let is_optional = key == "id" && self.document.value.get("nodes").is_none() || key == "cwd" || key == "prompt";
+        match is_optional {
+            true => Help::new("leave it out, or give it a value", Fix::remove(&path)),
+            false => "give it a value".into(),
+        }
     }
 
     /// Reads an optional boolean field.
@@ -358,6 +370,13 @@ impl<'a> Report<'a> {
         let (at, document) = (path.key(key), self.document);
         let value = document.part(&at).unwrap_or(&Value::Null);
         let listed = known.clone().filter(|known| !OTHER_NAMES.contains(known));
+        if rewrite_keys::concerns(key)
+            && self.may_search()
+            && let Some(help) = rewrite_keys::of_key(path, key, value, document)
+        {
+            self.meant.extend(help.fix.added().cloned());
+            return help;
+        }
         if let Some((holder, held)) = foreign::holder(key, known.clone()) {
             return self.held(path, key, (holder, held), value);
         }
@@ -399,6 +418,11 @@ impl<'a> Report<'a> {
             true => text.into(),
             false => Help::new(text, Fix::add(inside, Map::new()).and(moved.fix)),
         }
+    }
+
+    /// The definition.
+    pub(super) fn document(&self) -> &'a Document {
+        self.document
     }
 
     /// Returns the fix that writes another reference into the text at a path; empty if the text does not contain the

@@ -7,6 +7,7 @@ use crate::{
     diagnostic::{self, quoted},
     document::Path,
     failure::{Class, Failure},
+    fix::Fix,
     limits::{ATTEMPTS_MAX, WAIT_MAX_MS},
     plan::{Backoff, Delay, Matcher, Retry, is_code},
     value::Value,
@@ -162,6 +163,9 @@ fn unknown(word: &str, path: &Path, key: &str, report: &mut Report<'_>) {
         classes.clone().collect::<Vec<_>>().join(", "),
         quoted(word)
     );
+    if let Some(help) = of_other_tools(word, path, key, report) {
+        return report.error(diagnostic::WRONG_VALUE, path, message, help);
+    }
     let help = match (meant(word, classes), word.starts_with("code:")) {
         (_, true) => "write the code after the colon, as \"code:bash_exit_code:3\"".into(),
         (Some(class), _) => Help::value(path, class),
@@ -170,12 +174,64 @@ fn unknown(word: &str, path: &Path, key: &str, report: &mut Report<'_>) {
     report.error(diagnostic::WRONG_VALUE, path, message, help);
 }
 
+/// Words of other tools for every error.
+const EVERY_ERROR: [&str; 8] = ["States.ALL", "*", "all", "any", "every", "Error", "Exception", "States.TaskFailed"];
+
+/// The classes of the failures that come from the work of a step.
+const OF_WORK: [Class; 5] = [Class::Transient, Class::RateLimited, Class::Timeout, Class::Unavailable, Class::Failed];
+
+/// The classes of HTTP statuses, by their first digit.
+const OF_STATUSES: [(&str, &[Class]); 2] =
+    [("5", &[Class::Transient, Class::Unavailable]), ("4", &[Class::Failed, Class::RateLimited, Class::Timeout])];
+
+/// Returns the help for a word of other tools: for every error, or for statuses of HTTP.
+fn of_other_tools(word: &str, path: &Path, key: &str, report: &Report<'_>) -> Option<Help> {
+    if key == "retryOn" && EVERY_ERROR.iter().any(|every| every.eq_ignore_ascii_case(word)) {
+        return Some(instead_of_item(&OF_WORK, path, "every failure of the work", report));
+    }
+    let status = word.trim_start_matches(|sign: char| !sign.is_ascii_digit());
+    let prefix = word[..word.len() - status.len()].trim_end_matches([' ', '_', ':', '-']).to_ascii_lowercase();
+    if status.len() != 3 || !["", "http", "status", "http_status", "code"].contains(&prefix.as_str()) {
+        return None;
+    }
+    if status.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Help::value(path, format!("code:http_status:{status}").as_str()));
+    }
+    let (first, rest) = status.split_at(1);
+    let (_, classes) = OF_STATUSES.into_iter().find(|(digit, _)| *digit == first)?;
+    let is_range = rest.eq_ignore_ascii_case("xx") || rest == "**" || rest == "00";
+    is_range.then(|| instead_of_item(classes, path, "these statuses of HTTP", report))
+}
+
+/// Writes classes in the place of an item of a list. Classes that are listed already are not repeated.
+fn instead_of_item(classes: &[Class], path: &Path, purpose: &str, report: &Report<'_>) -> Help {
+    let list = report.document().part(&path.parent()).and_then(Value::as_list).unwrap_or_default();
+    let is_listed = |class: &&Class| list.iter().any(|item| item.as_text() == Some(class.name()));
+    let others: Vec<&Class> = classes.iter().filter(|class| !is_listed(class)).collect();
+    let names: Vec<&str> = classes.iter().map(|class| class.name()).collect();
+    let fix = match others.as_slice() {
+        [] => Fix::remove(path),
+        [first, rest @ ..] => {
+            let end = path.parent().index(list.len());
+            rest.iter()
+                .rev()
+                .fold(Fix::replace(path, first.name()), |fix, class| fix.and(Fix::add(end.clone(), class.name())))
+        }
+    };
+    Help::new(format!("write {} for {purpose}", names.join(", ")), fix)
+}
+
 /// Reads a list of error classes and codes.
 fn matchers(fields: &Fields<'_>, key: &str, report: &mut Report<'_>) -> Option<Vec<Matcher>> {
     let items = report.list(fields, key)?;
     let path = fields.path.key(key);
     let mut found: Vec<Matcher> = Vec::new();
     for (at, item) in items.iter().enumerate() {
+        let status = item.as_u64().filter(|status| (100..600).contains(status)).map(|status| format!("{status}"));
+        if let Some(status) = status {
+            unknown(&status, &path.index(at), key, report);
+            continue;
+        }
         let Some(word) = item.as_text() else {
             report.wrong_item(&path.index(at), key, "an error class or code", item);
             continue;

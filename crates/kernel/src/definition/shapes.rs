@@ -17,7 +17,10 @@ use super::{
     references::Reader,
     report::named,
     step_work::is_shell_tool,
-    suggest::{foreign, nearest::known_here},
+    suggest::{
+        foreign,
+        nearest::{known_here, only_near},
+    },
 };
 use crate::{
     diagnostic,
@@ -123,7 +126,8 @@ impl Reader<'_, '_> {
             Why::NoField { name, known } => {
                 let names = known.iter().map(String::as_str);
                 let meant = field_in_other_words(&name, reference.path.get(at + 1), &known)
-                    .or_else(|| self.report.nearest_name(&name, names.clone()));
+                    .or_else(|| self.report.nearest_name(&name, names.clone()))
+                    .or_else(|| only_near(&name, names.clone()));
                 let (begin, end) = (reference.begin(at), reference.begin(at + 1));
                 let rest = &reference.text[end.len().min(reference.text.len())..];
                 let help = match meant {

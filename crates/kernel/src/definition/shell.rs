@@ -172,11 +172,30 @@ impl Reader<'_, '_> {
         }
         if name.starts_with(OWN_PREFIX) {
             let message = format!("{}: names that begin with `{OWN_PREFIX}` are the engine's", named(name));
-            self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, "write another name");
+            let help = self.other_variable(name, path);
+            self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, help);
         }
         if SESSION_VARIABLES.contains(&name) {
             let message = format!("{}: the engine sets this variable for every script", named(name));
             self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, "write another name");
+        }
+    }
+
+    /// Returns the help for a variable whose name belongs to the engine: the name without its prefix, here and in the script.
+    fn other_variable(&self, name: &str, env: &Path) -> Help {
+        let document = self.report.document();
+        let own =
+            name.strip_prefix(OWN_PREFIX).filter(|own| own.starts_with(|first: char| first.is_ascii_alphabetic()));
+        let command = env.parent().key("command");
+        let script = document.part(&command).and_then(Value::as_text).unwrap_or_default();
+        match own.filter(|own| !SESSION_VARIABLES.contains(&name) && document.part(&env.key(own)).is_none()) {
+            Some(own) if script.contains(name) => {
+                let script = script.replace(name, own);
+                let fix = Fix::rename(&env.key(name), own).and(Fix::replace(&command, script.as_str()));
+                Help::new(format!("write `{own}`, here and in `command`"), fix)
+            }
+            Some(own) if !script.contains(own) => Help::key(&env.key(name), own),
+            _ => "write another name".into(),
         }
     }
 

@@ -257,7 +257,12 @@ impl Reader<'_, '_> {
                 _ if !kind.runs => {}
                 "tool" | "arguments" | "code" if has_action => {
                     let (path, message) = (fields.path.key(key), format!("`{key}` does not stand beside `action`"));
+                    let word = if key == "tool" { "toolName" } else { "code" };
+                    let said = fields.get("action").and_then(|action| action.get(word));
                     let help = match key {
+                        "tool" | "code" if said.is_some() && said == fields.get(key) => {
+                            Help::new("leave it out: `action` says it", Fix::remove(&path))
+                        }
                         "arguments" if !fields.has("input") => Help::key(&path, "input"),
                         _ => "put it into `action`, as `toolName` or `code`".into(),
                     };

@@ -9,7 +9,10 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::reader::{Part, Reader};
+use super::{
+    judged,
+    reader::{Part, Reader},
+};
 
 /// The scripts, by step id, tool or kind of effect. Each list has one response for each call, and the last one repeats.
 pub type Effects = BTreeMap<String, Vec<Script>>;
@@ -59,7 +62,7 @@ impl Script {
     pub fn outcome(&self, attempt: &Attempt) -> Result<Option<(u64, Outcome)>, String> {
         let arguments = arguments(attempt);
         let outcome = match &self.answer {
-            Answer::Return(value) => Outcome::Done(value.clone()),
+            Answer::Return(value) => judged::outcome(attempt, value)?,
             Answer::Error(failure) => Outcome::Failed(failure.clone()),
             Answer::Echo => Outcome::Done(arguments.clone()),
             Answer::Pick(argument) => match arguments.get(argument) {
@@ -210,14 +213,7 @@ fn failure<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Failure> {
 
 /// Returns the class of the failures `http_status:NNN`, on which retries depend. `None` for other codes.
 fn class_of_status(code: &str) -> Option<Class> {
-    let status = code.strip_prefix("http_status:")?.parse::<u16>().ok()?;
-    Some(match status {
-        408 => Class::Timeout,
-        429 => Class::RateLimited,
-        503 => Class::Unavailable,
-        425 | 500..=599 => Class::Transient,
-        _ => Class::Failed,
-    })
+    code.strip_prefix("http_status:")?.parse().ok().map(judged::class_of_status)
 }
 
 fn fail_if<'a>(part: &Part<'a>, condition: &Part<'a>, reader: &mut Reader<'a>) -> Option<Answer> {

@@ -8,12 +8,17 @@ use alloc::{
 };
 
 use crate::{
-    definition::{expression_hints::as_condition, help::Help, suggest::values::milliseconds},
+    definition::{
+        expression_hints::as_condition,
+        help::Help,
+        suggest::{foreign::same, values::milliseconds},
+    },
     diagnostic::quoted,
     document::Path,
     fix::Fix,
     json,
     limits::{ATTEMPTS_MAX, WAIT_MAX_MS},
+    plan::VARIABLE_TYPES,
     reference::{is_name, is_whole},
     value::{Map, Number, Value},
 };
@@ -54,11 +59,17 @@ pub(in crate::definition) fn fits(key: &str, value: &Value) -> bool {
 /// Brings a value under `word` into the form of `key`. `word` is the key that the author wrote.
 pub(in crate::definition) fn adapted(word: &str, key: &str, value: &Value) -> Adapted {
     match key {
+        // The time of all attempts together elsewhere, and of each attempt here.
+        "timeoutMs" if same(word, "schedule_to_close_timeout") => match time(word, value) {
+            As(value) => If(value, "if each attempt may take that long".into()),
+            other => other,
+        },
         _ if key.ends_with("Ms") || key.ends_with("_ms") => time(word, value),
         _ if LISTS_OF_WORDS.contains(&key) => list_of_words(key, value),
         _ if LISTS_OF_STEPS.contains(&key) => steps(key, value),
         "when" | "condition" | "bail" | "while" => condition(value),
         "variables" => declarations(value),
+        "inputSchema" => input_schema(value),
         "all" | "any" => {
             if value.as_map().is_some() {
                 As(list([value.clone()]))
@@ -232,6 +243,41 @@ fn declarations(value: &Value) -> Adapted {
     }
 }
 
+/// Reads inputs that were declared by name, as `{name: {type, required}}` or as a list of names.
+fn input_schema(value: &Value) -> Adapted {
+    const KEYS: [&str; 5] = ["type", "required", "default", "description", "enum"];
+    let is_schema = |map: &Map| {
+        ["type", "properties", "$schema", "$ref", "anyOf"]
+            .iter()
+            .any(|key| map.get(*key).is_some_and(|value| value.as_map().is_none() || *key == "properties"))
+    };
+    let mut properties = match (value, declarations(value)) {
+        (_, As(Value::Map(names))) => names,
+        (Value::Map(map), _) if !map.is_empty() && !is_schema(map) => map.clone(),
+        _ => return Same,
+    };
+    let mut required = Vec::new();
+    for (name, property) in &mut properties {
+        match property {
+            Value::Null => *property = Value::Map(Map::new()),
+            Value::Text(kind) if VARIABLE_TYPES.iter().any(|(known, _)| known == kind) => {
+                *property = Value::map([("type", kind.as_str().into())]);
+            }
+            Value::Map(map) if map.keys().all(|key| KEYS.contains(&key.as_str())) => {
+                if map.remove("required").and_then(|required| required.as_bool()) == Some(true) {
+                    required.push(Value::text(name.as_str()));
+                }
+            }
+            _ => return Same,
+        }
+    }
+    let mut schema = Map::from([("type".into(), "object".into()), ("properties".into(), properties.into())]);
+    if !required.is_empty() {
+        schema.insert("required".into(), required.into());
+    }
+    As(Value::Map(schema))
+}
+
 fn list_of_words(key: &str, value: &Value) -> Adapted {
     match value {
         Value::Text(text) if key == "needs" && !is_name(text) => Same,
@@ -402,5 +448,14 @@ mod tests {
         check("max", "maxAttempts", "2", "same");
         check("until", "until", r#""2030-01-01""#, r#""2030-01-01T00:00:00Z" if UTC is meant"#);
         check("jitter", "jitter", r#""20%""#, "0.2");
+        check(
+            "inputs",
+            "inputSchema",
+            r#"{"a":{"type":"string","required":true},"b":null}"#,
+            "{properties: {a: {type: string}, b: {}}, required: [a], type: object}",
+        );
+        check("inputs", "inputSchema", r#"["a"]"#, "{properties: {a: {}}, type: object}");
+        check("inputs", "inputSchema", r#"{"type":"object"}"#, "same");
+        check("inputs", "inputSchema", r#"{"a":{"options":[1]}}"#, "same");
     }
 }

@@ -22,6 +22,16 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, known)| known)
 }
 
+/// Returns the name that differs from a short one by one character, if only one of a few names does and it begins with the
+/// same letter.
+pub(in crate::definition) fn only_near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let is_near = |known: &&str| {
+        known.len() <= 3 && known.as_bytes().first() == name.as_bytes().first() && distance(name, known) == 1
+    };
+    let mut near = known.take(LISTED_MAX).filter(is_near);
+    near.next().filter(|_| name.len() <= 3 && near.next().is_none())
+}
+
 /// Returns the known word that an author meant: a synonym, otherwise the most similar one.
 pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     synonym(word, known.clone()).or_else(|| nearest(word, known))
@@ -102,6 +112,14 @@ mod tests {
         check("", None);
         check("x", None);
         check(&"conditional".repeat(9), None);
+    }
+
+    #[test]
+    fn short_names_are_near_if_there_is_one() {
+        assert_eq!(only_near("bb", ["b", "c"].into_iter()), Some("b"));
+        assert_eq!(only_near("bb", ["b", "ba"].into_iter()), None);
+        assert_eq!(only_near("x", ["b"].into_iter()), None);
+        assert_eq!(only_near("bbbb", ["bbb"].into_iter()), None);
     }
 
     #[test]

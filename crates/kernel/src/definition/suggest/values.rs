@@ -43,7 +43,7 @@ pub(in crate::definition) fn of_kind(path: &Path, key: &str, wanted: &str, value
     if matches!(value, Value::Null) {
         return match key {
             "steps" | "nodes" => "as in: write `[{id: a, type: bash, command: ls}]`".into(),
-            "command" => "give it a value in quotes: `#` begins a comment".into(),
+            "command" => "give it a value, as in: write `ls`; in quotes if it has a `#`, which begins a comment".into(),
             _ => "give it a value, or leave the key out".into(),
         };
     }
@@ -104,7 +104,7 @@ fn of_truth(path: &Path, value: &Value) -> Help {
 fn of_number(path: &Path, value: &Value) -> Help {
     let Some(text) = value.as_text() else { return Help::default() };
     if is_whole(value) {
-        return "write the number: it is settled before anything runs".into();
+        return "leave it out, and the default applies, or write the number: it is settled before anything runs".into();
     }
     match json::value(text.trim().as_bytes()) {
         Ok(number @ Value::Number(_)) => {
