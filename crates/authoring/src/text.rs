@@ -4,6 +4,11 @@ use std::fmt::Write;
 
 use mainspring_kernel::diagnostic::is_obeyed;
 
+/// Returns a number with its noun: `1 receipt`, `2 receipts`.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// Characters per column of a cut text. Combining marks take no column, so without this bound a text of nothing
 /// else would never be cut.
 const CHARS_PER_COLUMN_MAX: usize = 4;

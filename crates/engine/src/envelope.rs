@@ -4,7 +4,7 @@
 use mainspring_kernel::{
     decide::usage_of,
     diagnostic::{Diagnostic, Severity},
-    failure::{Class, Failure},
+    failure::Failure,
     history::{AttemptHistory, History},
     instance::Instance,
     plan::Plan,
@@ -137,10 +137,7 @@ pub fn gate_value(open: &OpenGate) -> Value {
 pub fn error(state: &State) -> Value {
     let (mut error, step) = match state.end.ending.as_ref().filter(|_| state.end.ended_at.is_some()) {
         Some(Ending::Failed { fault, instance, .. }) => (fault.failure().to_value(), instance.as_ref()),
-        Some(Ending::Cancelled { reason }) => {
-            let message = format!("the execution was cancelled: {reason}");
-            (Failure::new(Class::Cancelled, reason.clone(), message).to_value(), None)
-        }
+        Some(Ending::Cancelled { reason }) => (Failure::of_cancel(reason).to_value(), None),
         _ => return Value::Null,
     };
     if let (Value::Map(error), Some(step)) = (&mut error, step) {

@@ -95,6 +95,14 @@ impl Failure {
         Self { code: code.into(), class, message: message.into(), details: Value::Null }
     }
 
+    /// The error of a cancelled execution. A reason of one word is its code; any other is the message.
+    pub fn of_cancel(reason: &str) -> Self {
+        match crate::plan::is_code(reason) {
+            true => Self::new(Class::Cancelled, reason, alloc::format!("the execution was cancelled: {reason}")),
+            false => Self::new(Class::Cancelled, "execution_cancelled", reason),
+        }
+    }
+
     /// Replaces the details.
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = details;

@@ -22,7 +22,7 @@ mod shared_store;
 pub(crate) mod start;
 mod store_tail;
 mod stored;
-mod subworkflows;
+pub(crate) mod subworkflows;
 
 use self::{contract::Backend, folder::Folder, server::Server, shared_store::SharedStore};
 use crate::{context::Context, error::CliError};

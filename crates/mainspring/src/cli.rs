@@ -175,7 +175,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let matches = described(&arguments).try_get_matches_from(&arguments);
     let line = match matches.and_then(|matches| read(&matches)) {
         Ok(line) => line,
-        Err(error) => return refused_arguments(&error, &arguments),
+        Err(error) => return refused_arguments(&without_global_usage(error, &arguments), &arguments),
     };
     let (command, context) = (line.command, Context::new(line.global));
     let default_log = if matches!(command, Command::Node(_) | Command::Up(_)) { "info" } else { "off" };
@@ -204,6 +204,16 @@ fn described(arguments: &[OsString]) -> clap::Command {
     // Only a built command has the global flags in its subcommands.
     command.build();
     command.mut_subcommands(without_global_flags)
+}
+
+/// Returns the same error with a usage that leaves out the global flags, of which clap shows those that were given.
+fn without_global_usage(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let mut command = CommandLine::command();
+    command.build();
+    let again = command.mut_subcommands(without_global_flags).try_get_matches_from(arguments).err();
+    let has_tip = |error: &clap::Error| error.render().to_string().contains("tip:");
+    let is_same = |again: &clap::Error| again.kind() == error.kind() && has_tip(again) == has_tip(&error);
+    if again.as_ref().is_some_and(is_same) { again.unwrap_or(error) } else { error }
 }
 
 fn without_global_flags(command: clap::Command) -> clap::Command {

@@ -55,3 +55,18 @@ fn help_is_no_error() {
         assert!(!answer.stdout.is_empty() && !answer.stdout.starts_with('{'), "{answer:?}");
     }
 }
+
+#[test]
+fn a_usage_leaves_out_the_flags_of_all_commands() {
+    let dir = TestDir::new();
+    for (arguments, usage) in [
+        (&["deny", "--dir", "x"][..], "Usage: mainspring deny <ID>"),
+        (&["deny", "--dir", "x", "e", "--reson", "y"], "Usage: mainspring deny --reason <TEXT> <ID>"),
+        (&["lst", "--dir", "x"], "Usage: mainspring"),
+    ] {
+        let answer = call(dir.mainspring(arguments), b"");
+        assert!(answer.stderr.contains(usage) && !answer.stderr.contains("--dir <DIR>"), "{arguments:?}: {answer:?}");
+    }
+    let tip = call(dir.mainspring(&["deny", "e", "--reson", "y"]), b"");
+    assert!(tip.stderr.contains("tip: a similar argument exists: '--reason'"), "{tip:?}");
+}

@@ -285,3 +285,34 @@ fn a_run_that_waits_has_the_chosen_exit_code_and_a_brief_summary() {
     assert_eq!(summary.get("status").and_then(Value::as_text), Some("completed"));
     assert_eq!(summary.get("attempts").map(json::compact), Some(r#"{"completed":2}"#.into()));
 }
+
+#[test]
+fn validate_checks_the_workflows_that_are_started() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("it writes");
+    let check = |arguments: &[&str], expected: i32, part: &str| {
+        let (code, out, err) = run(folder.path(), arguments);
+        assert_eq!(code, expected, "{out}{err}");
+        assert!(format!("{out}{err}").contains(part), "{part}: {out}{err}");
+    };
+    write("parent.yaml", "name: parent\nsteps: [{id: s, type: subworkflow, workflow: child}]\n");
+    check(&["validate", "parent.yaml"], 0, "`child` is started and not checked: there is no child.yaml");
+    write("child.yaml", "name: child\nsteps: [{id: s, type: subworkflow, workflow: grandchild}]\n");
+    write("grandchild.yaml", "name: grandchild\nsteps: [{id: w, type: bash, comand: ls}]\n");
+    check(&["validate", "parent.yaml"], 10, "grandchild.yaml:1:");
+    check(&["validate", "parent.yaml"], 10, "grandchild.yaml is started by this workflow, and it is invalid");
+    let (code, out, _) = run(folder.path(), &["validate", "parent.yaml", "--json"]);
+    assert_eq!((code, envelope(&out).get("ok").and_then(Value::as_bool)), (10, Some(false)));
+    write("grandchild.yaml", "name: grandchild\nsteps: [{id: w, type: subworkflow, workflow: parent}]\n");
+    check(&["validate", "parent.yaml"], 0, "parent ok");
+}
+
+#[test]
+fn validate_counts_the_steps_that_are_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "name: n\nsteps:\n  - {id: ask, type: agent, goal: g, tools: [bash]}\n  \
+                - {id: each, type: bash, command: ls, forEach: {ref: '@input.list'}, onInterrupted: retry}\n";
+    fs::write(folder.path().join("n.yaml"), text).expect("it writes");
+    let (code, out, err) = run(folder.path(), &["validate", "n.yaml"]);
+    assert!(code == 0 && out.contains("n ok 2 steps"), "{code} {out}{err}");
+}

@@ -134,7 +134,8 @@ pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(C
             return Ok::<_, Refusal>(Arc::new(compiled.plan.clone()));
         }
         let definition = case.child(name).ok_or_else(|| unknown_workflow(name))?;
-        Ok(Arc::new(compile(&definition)?.plan))
+        let compiled = compile(&definition).map_err(|problems| in_workflow(name, problems))?;
+        Ok(Arc::new(compiled.plan))
     });
     Ok((compiled, workflows.map_err(|Refusal(problems)| problems)?))
 }
@@ -155,6 +156,15 @@ impl From<String> for Refusal {
         let (severity, code, path, place) = (Severity::Error, diagnostic::WRONG_VALUE, Path::root(), None);
         Self(vec![Diagnostic { severity, code, path, place, message, help: String::new(), fix: Fix::default() }])
     }
+}
+
+/// Names the workflow in the mistakes of one that is started.
+fn in_workflow(name: &str, problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let named = |problem: Diagnostic| Diagnostic {
+        message: format!("in the workflow `{name}`: {}", problem.message),
+        ..problem
+    };
+    problems.into_iter().filter(|problem| problem.severity == Severity::Error).map(named).collect()
 }
 
 fn unknown_workflow(name: &str) -> Refusal {
@@ -192,7 +202,7 @@ fn run_modes(case: &Case, fixture: &Fixture) -> (Vec<ModeReport>, Vec<String>) {
         Mode::Straight => judge(*mode, &case.expect, straight.as_ref(), None),
         mode => judge(*mode, &case.expect, run(fixture, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
     };
-    let warnings = unused_effects(fixture, straight.as_ref().ok(), &case.expect).into_iter().collect();
+    let warnings = unused_effects(fixture, straight.as_ref().ok(), case).into_iter().collect();
     (case.modes.iter().map(report).collect(), warnings)
 }
 

@@ -9,8 +9,8 @@ use mainspring_kernel::{
     instance::Instance,
     json,
     plan::Plan,
-    record::{Ending, Record},
-    state::{ExecutionStatus, State, Status},
+    record::{Ending, Purpose, Record},
+    state::{ExecutionStatus, GateState, State, Status},
     value::Value,
 };
 use similar::TextDiff;
@@ -68,6 +68,7 @@ fn check_end(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
     if let Some(expected) = expect.status.filter(|expected| *expected != end) {
         let because = error.clone().or_else(|| waits_at(state)).map(|why| format!(" ({why})")).unwrap_or_default();
         found.push(format!("status is {}{because}, expected {}", end.name(), expected.name()));
+        found.extend(class_help(state));
         if error.as_ref().is_some_and(|error| error.contains("budget_price_missing")) {
             let table = "{date: 2026-11-01, currency: USD, models: {NAME: {input: 3, output: 15}}}";
             found.push(format!("write `prices: {table}` in the case: a test does not read the settings"));
@@ -89,8 +90,26 @@ fn check_end(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
 
 /// Returns the steps whose gates are open.
 fn waits_at(state: &State) -> Option<String> {
-    let names: Vec<String> = state.open_gates().map(|(instance, _)| instance.name(&state.plan)).collect();
+    let name = |(instance, gate): (&Instance, &GateState)| {
+        let why = unclassified(gate).map(|tool| format!(": {tool} has no class")).unwrap_or_default();
+        format!("{}{why}", instance.name(&state.plan))
+    };
+    let names: Vec<String> = state.open_gates().map(name).collect();
     (!names.is_empty()).then(|| format!("waits at {}", names.join(", ")))
+}
+
+/// Returns the tool whose call waits only because no rule classifies it.
+fn unclassified(gate: &GateState) -> Option<&str> {
+    let is_assumed = gate.purpose == Purpose::Call && gate.prompt.contains("no rule classifies the tool");
+    gate.items.get("input")?.get("tool")?.as_text().filter(|_| is_assumed)
+}
+
+/// Returns the line for a case whose calls wait because their tools have no class.
+fn class_help(state: &State) -> Option<String> {
+    let tools: BTreeSet<&str> = state.open_gates().filter_map(|(_, gate)| unclassified(gate)).collect();
+    let classes: Vec<String> = tools.iter().map(|tool| format!("{tool:?}: read")).collect();
+    let help = "with the class that each has: a test does not read the settings";
+    (!classes.is_empty()).then(|| format!("write `classes: {{{}}}` in the case, {help}", classes.join(", ")))
 }
 
 fn check_output(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {

@@ -13,7 +13,7 @@ mod settings;
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt, fs,
     io::{self, Read},
     path::{Path as FilePath, PathBuf},
@@ -61,8 +61,10 @@ pub struct Case {
     pub settings: EffectPolicy,
     /// The external name of the execution, if the case gives it one.
     pub execution_id: Option<String>,
-    /// The scripted responses.
+    /// The scripted responses: its own, and those of the file for other names.
     pub effects: Effects,
+    /// The names whose responses are those of the file, which a case need not use.
+    pub shared_effects: BTreeSet<String>,
     /// The inputs from outside.
     pub inbox: Vec<Entry>,
     /// The modes in which it runs.
@@ -212,13 +214,16 @@ pub fn read_text(text: &[u8], syntax: Syntax, folder: &FilePath) -> Result<Vec<C
 
 fn cases(reader: &mut Reader<'_>, folder: &FilePath) -> Vec<Case> {
     let document = reader.whole_document();
-    let Some(list) = document.field("cases") else { return case(&document, reader, folder).into_iter().collect() };
-    reader.object(&document, &["cases"]);
+    let Some(list) = document.field("cases") else {
+        return case(&document, reader, folder, &Effects::new()).into_iter().collect();
+    };
+    reader.object(&document, &["cases", "effects"]);
+    let shared = document.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
     let items = reader.items(&list);
     if items.is_empty() {
         reader.problem(diagnostic::EMPTY, &list.path, "the file has no cases", "give it at least one");
     }
-    let cases: Vec<Case> = items.iter().filter_map(|item| case(item, reader, folder)).collect();
+    let cases: Vec<Case> = items.iter().filter_map(|item| case(item, reader, folder, &shared)).collect();
     for (at, case) in cases.iter().enumerate() {
         if cases[..at].iter().any(|other| other.name == case.name) {
             let message = format!("two cases are called {:?}", case.name);
@@ -228,7 +233,7 @@ fn cases(reader: &mut Reader<'_>, folder: &FilePath) -> Vec<Case> {
     cases
 }
 
-fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Option<Case> {
+fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath, shared: &Effects) -> Option<Case> {
     reader.object(part, &CASE_KEYS)?;
     for (key, help) in [
         ("name", "give the case a name"),
@@ -253,7 +258,10 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Opti
     let policy = part.field("policy").map(|field| policy(&field, reader)).unwrap_or_default();
     let settings = settings::read(part, reader);
     let execution_id = text("execution_id", reader);
-    let effects = part.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
+    let mut effects = part.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
+    let shared: Effects = shared.iter().filter(|(name, _)| !effects.contains_key(*name)).map(cloned).collect();
+    let shared_effects = shared.keys().cloned().collect();
+    effects.extend(shared);
     let inbox = part.field("inbox").map(|field| inbox::read(&field, reader)).unwrap_or_default();
     let modes = modes(part, reader);
     let expect = part.field("expect").and_then(|field| expect::read(&field, reader));
@@ -270,10 +278,15 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Opti
         settings,
         execution_id,
         effects,
+        shared_effects,
         inbox,
         modes,
         expect: expect?,
     })
+}
+
+fn cloned((name, scripts): (&String, &Vec<Script>)) -> (String, Vec<Script>) {
+    (name.clone(), scripts.clone())
 }
 
 /// Returns the inline workflow, or that of a file in the folder. A definition that is not JSON or YAML counts as a

@@ -11,19 +11,24 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use crate::{fixture::Fixture, run::Finished, scenario::Expect};
+use crate::{
+    fixture::Fixture,
+    run::Finished,
+    scenario::{Case, Expect},
+};
 
 /// Returns a line about unused scripts, if there are any. A script whose name does not occur in the plans is always
 /// unused. One that was only not called counts only in a run that completed: a run that is denied, fails or waits
 /// leaves out later steps, and so may steps that the case itself expects to be absent. `finished` is `None` if the run
 /// violated a rule.
-pub(crate) fn unused_effects(fixture: &Fixture, finished: Option<&Finished>, expect: &Expect) -> Option<String> {
-    let (plans, effects) = (|| fixture.plans(), &fixture.effects);
+pub(crate) fn unused_effects(fixture: &Fixture, finished: Option<&Finished>, case: &Case) -> Option<String> {
+    let (plans, expect) = (|| fixture.plans(), &case.expect);
+    let own = fixture.effects.keys().filter(|name| !case.shared_effects.contains(*name));
     let known = callable(plans());
     // A name of one round or of one call is known, even if it was not reached.
     let is_known = |name: &str| known.contains(name) || plans().any(|plan| is_call(plan, name));
     let is_used = |name: &str| finished.is_some_and(|finished| finished.scripts_used.contains(name));
-    let left: Vec<&str> = effects.keys().map(String::as_str).filter(|name| !is_used(name)).collect();
+    let left: Vec<&str> = own.map(String::as_str).filter(|name| !is_used(name)).collect();
     let (uncalled, unknown): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|name| is_known(name));
     let has_completed = finished.is_some_and(|finished| finished.state.status() == ExecutionStatus::Completed);
     let uncalled: Vec<&str> =

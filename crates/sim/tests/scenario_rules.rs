@@ -151,3 +151,79 @@ fn children_are_found_beside_the_definition() {
     fs::remove_file(folder.path().join("child.yaml")).expect("it goes");
     assert!(!run(case).holds());
 }
+
+#[test]
+fn results_are_judged_as_real_ones() {
+    let case = |step: &str, result: &str, expect: &str| {
+        format!(
+            "name: n\ndefinition: {{steps: [{{id: a, {step}}}]}}\neffects: {{a: {{return: {result}}}}}\nexpect: {{{expect}}}\n"
+        )
+    };
+    let (get, script) = ("type: http, url: 'http://x/'", "type: bash, command: ls");
+    let once = "retry: {maxAttempts: 1}";
+    let failed = |code: &str| {
+        format!("status: failed, error_contains: [\"{code}\"], steps: {{a: {{status: failed, attempts: 1}}}}")
+    };
+    for (step, result, expect) in [
+        (format!("{get}, {once}"), "{status: 500}", failed("http_status:500")),
+        (format!("{get}, {once}, expect: [200, \"4xx\"]"), "{status: 301}", failed("http_status:301")),
+        (format!("{get}, expect: [200, \"4xx\"]"), "{status: 404}", "status: completed".into()),
+        (get.into(), "{status: 204}", "status: completed".into()),
+        // Without a status the answer is taken as it is.
+        (get.into(), "{body: 1}", "status: completed".into()),
+        (format!("{script}, {once}"), "{exitCode: 3}", failed("bash_exit_code:3")),
+        (script.into(), "{exitCode: 0, stdout: ok}", "status: completed".into()),
+    ] {
+        let found = report(&case(&step, result, &expect));
+        assert!(found.holds(), "{step} {result}: {:?}", found.failures);
+    }
+    // The class of the status decides about retries, as for a real answer.
+    let retried = "retry: {maxAttempts: 2, initialDelayMs: 10}";
+    let expect = "status: failed, steps: {a: {attempts: 2}}";
+    assert!(report(&case(&format!("{get}, {retried}"), "{status: 503}", expect)).holds());
+    check_fails(&case(get, "{status: ok}", "status: completed"), "is a number from 100 to 599");
+}
+
+#[test]
+fn answers_of_models_have_the_keys_of_real_ones() {
+    let case = |answer: &str| {
+        format!(
+            "name: n\ndefinition: {{steps: [{{id: ask, type: agent, goal: g, tools: [bash]}}]}}\n\
+             effects: {{ask: {{return: {answer}}}, bash: {{return: {{stdout: ok, exitCode: 0}}}}}}\nexpect: {{status: completed}}\n"
+        )
+    };
+    assert!(report(&case("{text: done, usage: {outputTokens: 3}}")).holds());
+    assert!(report(&case("done")).holds());
+    check_fails(&case("{tool_calls: []}"), "the key \"tool_calls\" is none of a model's answer");
+    check_fails(&case("{tool_calls: []}"), "write `toolCalls`");
+    check_fails(&case("{content: hi}"), "write `text`");
+    check_fails(&case("{text: hi, foo: 1}"), "the key \"foo\" is none of a model's answer");
+}
+
+#[test]
+fn a_call_without_a_class_is_named_where_a_case_waits() {
+    let text = "name: n\ndefinition:\n  policy: {effects: {payment: deny}}\n  steps: [{id: pay, type: tool, tool: shop.pay}]\n\
+                effects: {pay: {return: 1}}\nexpect: {status: completed}\n";
+    check_fails(text, "waits at pay: shop.pay has no class");
+    check_fails(text, "write `classes: {\"shop.pay\": read}` in the case");
+}
+
+#[test]
+fn effects_of_a_file_are_those_of_all_its_cases() {
+    let text = "effects: {a: {return: {stdout: shared}}, unused: {return: 1}}\ncases:\n  \
+                - {name: shared, definition: {steps: [{id: a, type: bash, command: ls}]}, expect: {steps: {a: {output: {stdout: shared}}}}}\n  \
+                - {name: own, definition: {steps: [{id: a, type: bash, command: ls}]}, effects: {a: {return: {stdout: own}}}, expect: {steps: {a: {output: {stdout: own}}}}}\n";
+    let cases = read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).expect("it reads");
+    for case in &cases {
+        let report = run_case(case);
+        assert!(report.holds() && report.warnings.is_empty(), "{}: {report:?}", case.name);
+    }
+    check_refused("inbox: []\ncases: []\n", "the key \"inbox\" means nothing here");
+}
+
+#[test]
+fn mistakes_of_a_child_name_its_workflow() {
+    let text = "name: n\ndefinition: {steps: [{id: s, type: subworkflow, workflow: child}]}\n\
+                workflows: {child: {steps: [{id: w, type: bash, comand: ls}]}}\nexpect: {status: completed}\n";
+    check_fails(text, "in the workflow `child`: unknown key \"comand\"");
+}

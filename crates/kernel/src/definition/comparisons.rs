@@ -7,13 +7,16 @@ use super::{
     help::Help,
     references::Reader,
     report::named,
+    shapes::type_of,
     step_work::is_shell_tool,
     suggest::adapt::flow,
     warnings::{APPROVED, decision_of},
 };
 use crate::{
     condition::{Operator, Test},
-    diagnostic, json,
+    diagnostic,
+    fix::Fix,
+    json,
     reference::{OUTCOMES, Part, Reference, Root},
     template::Template,
     value::Value,
@@ -28,6 +31,8 @@ impl Reader<'_, '_> {
             if self.check_operand(*operator, operand, fields)
                 || self.check_exit_code(reference, *operator, operand, fields)
                 || self.check_word(reference, *operator, operand, fields)
+                || self.check_kinds(reference, *operator, operand, fields)
+                || self.check_end_of_line(reference, *operator, operand, fields)
             {
                 return;
             }
@@ -159,5 +164,125 @@ impl Reader<'_, '_> {
         );
         self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &fields.path, message, help);
         true
+    }
+
+    /// Warns about a text that is compared with a number, or a number with a text: neither is less, and they are never equal.
+    fn check_kinds(&mut self, reference: &Reference, operator: Operator, operand: &Value, fields: &Fields<'_>) -> bool {
+        let Root::Step(target) = reference.root else { return false };
+        let (kind, path) = (type_of(self.outline, target, &reference.path), fields.path.key(operator.name()));
+        let never = |wanted: &str| {
+            let message = format!(
+                "`{reference}` is {wanted}, and {} is {}: the comparison never holds",
+                json::compact(operand),
+                operand.kind()
+            );
+            (diagnostic::COMPARISON_NEVER_HOLDS, message)
+        };
+        let ((code, message), help) = match (kind, operand, operator) {
+            (_, _, Operator::NotEqual | Operator::In) => return false,
+            (Some("string"), Value::Number(_), Operator::Equal) => (
+                never("text"),
+                Help::from(
+                    "compare with a text, as the script prints it, or let it print JSON and read that in a `code` step",
+                ),
+            ),
+            (Some("string"), Value::Number(_), _) => (
+                never("text"),
+                "let the script print JSON, read it with `JSON.parse` in a `code` step, and compare the output of that"
+                    .into(),
+            ),
+            (Some("integer"), Value::Text(text), _) => match json::value(text.trim().as_bytes()) {
+                Ok(number @ Value::Number(_)) => (never("a number"), Help::value(&path, number)),
+                _ => (never("a number"), "compare with a number".into()),
+            },
+            _ => return false,
+        };
+        self.report.warning(code, &path, message, help);
+        true
+    }
+
+    /// Warns about a text without the end of the line that `echo` writes.
+    fn check_end_of_line(
+        &mut self,
+        reference: &Reference,
+        operator: Operator,
+        operand: &Value,
+        fields: &Fields<'_>,
+    ) -> bool {
+        let (Root::Step(target), [Part::Name(part)]) = (reference.root, reference.path.as_slice()) else {
+            return false;
+        };
+        let entry = &self.outline.entries[target as usize];
+        let script = entry.fields.get("command").and_then(Value::as_text).unwrap_or_default();
+        let has_own_shape = ["transform", "outputSchema"].iter().any(|key| entry.fields.has(key)) || entry.is_loop();
+        let is_shell = entry.kind.is_some_and(|kind| kind.name == "bash") && !has_own_shape;
+        let (Operator::Equal, Value::Text(text)) = (operator, operand) else { return false };
+        if part != "stdout" || !is_shell || text.ends_with('\n') || !always_ends_a_line(script) {
+            return false;
+        }
+        let path = fields.path.key(operator.name());
+        let message = format!(
+            "`echo` ends its output with a new line, so `{reference}` is never {}: the comparison never holds",
+            json::compact(operand)
+        );
+        let meant = format!("{text}\n");
+        let help = Help::new(
+            format!(
+                "write {}, or print it with `printf` in {}",
+                json::compact(&Value::text(meant.as_str())),
+                named(&entry.id)
+            ),
+            Fix::replace(&path, meant.as_str()),
+        );
+        self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &path, message, help);
+        true
+    }
+}
+
+/// Longer scripts are not looked at: each comparison with their output would read them again.
+const SCRIPT_BYTES_MAX: usize = 4096;
+
+/// Commands that write nothing to the standard output.
+const SILENT: [&str; 12] = ["cd", "set", "export", "mkdir", "rm", "test", "[", "[[", "true", ":", "sleep", "fi"];
+
+/// True if a script certainly ends its output with a new line: each command that writes is an `echo`. Quotes with separators
+/// inside are not understood, and count as another command.
+fn always_ends_a_line(script: &str) -> bool {
+    if script.len() > SCRIPT_BYTES_MAX
+        || script.contains(['|', '>', '$', '`', '\\'])
+        || script.contains(" -n")
+        || script.contains(" -e")
+    {
+        return false;
+    }
+    let separated = script.replace("&&", "\n").replace(';', "\n");
+    let commands = separated.lines().filter_map(|command| {
+        let words = command.split_whitespace();
+        words.clone().find(|word| !["if", "then", "else", "elif", "!"].contains(word))
+    });
+    let commands: Vec<&str> = commands.collect();
+    commands.contains(&"echo") && commands.iter().all(|command| *command == "echo" || SILENT.contains(command))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::always_ends_a_line;
+
+    #[test]
+    fn scripts_that_end_a_line() {
+        for (script, ends) in [
+            ("echo yes", true),
+            ("cd a && echo yes", true),
+            ("if test -f a; then echo yes; else echo no; fi", true),
+            ("echo -n yes", false),
+            ("echo yes | tr -d x", false),
+            ("printf yes", false),
+            ("echo $X", false),
+            ("./check; echo yes", false),
+            ("if test -f a; then printf yes; else echo no; fi", false),
+            ("true", false),
+        ] {
+            assert_eq!(always_ends_a_line(script), ends, "{script}");
+        }
     }
 }

@@ -74,7 +74,7 @@ impl Reader<'_, '_> {
     /// Returns the help for a word of another tool in `when` of a step: after a failure, or by hand.
     fn word_of_step(&mut self, text: &str, path: &Path) -> Option<Help> {
         let Some(Segment::Key(key)) = path.segments().last() else { return None };
-        if &**key != "when" || !self.report.may_search() {
+        if &**key != "when" || self.root_of(text).is_some() || !self.report.may_search() {
             return None;
         }
         let document = self.report.document();

@@ -20,6 +20,8 @@ pub(super) fn trust(outline: &Outline<'_>, report: &mut Report<'_>) -> BTreeMap<
         let Some(value) = entry.fields.get("trust") else { continue };
         match Trust::read(value) {
             Some(trust) => drop(found.insert(number as u32, trust)),
+            // The parts of a loop or an agent have the fields of one written step.
+            None if !entry.is_first() => {}
             None => {
                 let message = "`trust` names the labels that a person vouches for";
                 let help = "write `trust: trusted`, `trust: public` or `trust: [trusted, public]`";

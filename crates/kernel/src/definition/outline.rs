@@ -17,7 +17,11 @@ use super::{
     notation::{ACTIONS, Notation},
     report::{Report, named},
     step_types::{BRANCHES_OF_UNKNOWN, Kind},
-    suggest::{adapt::flow, nearest::write_instead, rewrite_types, values},
+    suggest::{
+        adapt::flow,
+        nearest::{meant, write_instead},
+        rewrite_types, values,
+    },
     untyped,
 };
 use crate::{
@@ -382,18 +386,20 @@ fn kind_of(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> 
         return None;
     }
     let name = report.filled_text(fields, "type")?;
-    let kind = Kind::of(name);
-    if kind.is_none() {
-        let message = format!("unknown step type {}", quoted(name));
-        let path = fields.path.key("type");
-        let help =
-            rewrite_types::of_type(name, fields).or_else(|| values::of_each(name, fields)).unwrap_or_else(|| {
-                // The names of n8n have the package in front.
-                let word = name.rsplit('.').next().unwrap_or(name);
-                write_instead(&path, word, keys::step_types())
-            });
-        report.error(diagnostic::UNKNOWN_TYPE, &path, message, help);
-    }
+    Kind::of(name).or_else(|| unknown_type(name, fields, report))
+}
+
+/// Reports an unknown type. Returns the type that was meant, if there is one, so that the other mistakes of the step are
+/// reported as well.
+fn unknown_type(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<&'static Kind> {
+    let message = format!("unknown step type {}", quoted(name));
+    let path = fields.path.key("type");
+    // The names of n8n have the package in front.
+    let word = name.rsplit('.').next().unwrap_or(name);
+    let of_others = rewrite_types::of_type(name, fields).or_else(|| values::of_each(name, fields));
+    let kind = meant(word, keys::step_types()).filter(|_| of_others.is_none()).and_then(Kind::of);
+    let help = of_others.unwrap_or_else(|| write_instead(&path, word, keys::step_types()));
+    report.error(diagnostic::UNKNOWN_TYPE, &path, message, help);
     kind
 }
 

@@ -228,6 +228,16 @@ fn astray(outline: &Outline<'_>, step: u32, parts: &[Part], at: usize) -> Option
     }
 }
 
+/// Returns the JSON type of a field of a step's output, where the type of the step alone says it.
+pub(super) fn type_of(outline: &Outline<'_>, step: u32, parts: &[Part]) -> Option<&'static str> {
+    let (entry, [Part::Name(name)]) = (outline.entries.get(step as usize)?, parts) else { return None };
+    if entry.is_loop() || entry.role == Role::Body || has_own_shape(entry) {
+        return None;
+    }
+    let Leaf::Fixed(fields) = leaf(outline, entry) else { return None };
+    fields.iter().find(|(field, kind)| field == name && !kind.is_empty()).map(|(_, kind)| *kind)
+}
+
 fn in_parallel(outline: &Outline<'_>, entry: &Entry<'_>, first: &Part, below: &[Part], at: usize) -> Option<Astray> {
     let (_, block) = entry.branches.first()?;
     let steps = &outline.blocks[*block as usize].steps;

@@ -67,7 +67,10 @@ impl Reader<'_, '_> {
         if *role != Role::Body {
             self.check_step(*kind, fields);
         }
-        let kind = (*kind)?;
+        let Some(kind) = *kind else {
+            self.check_without_type(*role, fields);
+            return None;
+        };
         let on_error = if *role == Role::Body { quiet_on_error(fields) } else { self.on_error(fields) };
         let (is_loop, is_outer) = (*role == Role::Each, *role != Role::Body);
         let when = match role {
@@ -141,6 +144,21 @@ impl Reader<'_, '_> {
         if let Some(config) = self.report.object(fields, "config") {
             self.report.known_keys(&config, &keys::CONFIG);
         }
+    }
+
+    /// Reports the mistakes of a step of unknown type in the keys that all types share.
+    fn check_without_type(&mut self, role: Role, fields: &Fields<'_>) {
+        match role {
+            Role::Body | Role::Agent(_) => return,
+            Role::Whole => drop(self.when(fields)),
+            Role::Each => {
+                self.split_when(fields);
+                self.each(fields);
+            }
+        }
+        self.on_error(fields);
+        retry::read(self.outline.notation, fields, self.report);
+        self.bail(fields);
     }
 
     fn when(&mut self, fields: &Fields<'_>) -> Option<Condition> {

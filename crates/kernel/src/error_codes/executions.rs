@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 137] = [
+pub(super) static CODES: [ErrorCode; 138] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -267,6 +267,12 @@ pub(super) static CODES: [ErrorCode; 137] = [
         Internal,
         "An evaluation in this process failed unexpectedly.",
         "Report it, with the log.",
+    ),
+    execution(
+        "execution_cancelled",
+        Cancelled,
+        "The execution was cancelled for the reason in the message. A reason of one word is a code of its own.",
+        "Start the execution again, if it was cancelled by mistake.",
     ),
     execution("lost_failure", Internal, "The text of a failure is not stored any more.", "Report it, with the log."),
     execution(

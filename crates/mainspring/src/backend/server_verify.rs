@@ -18,6 +18,7 @@ use super::{
 use crate::{
     client::{Client, ClientError, address::route, response::Response},
     error::CliError,
+    output::text::counted,
 };
 
 /// Frames per page.
@@ -169,12 +170,15 @@ fn verification(id: &str, found: Result<(u64, Option<Receipts>), String>) -> Ver
         Ok((frames, receipts)) => {
             map.insert("frames".into(), frames.into());
             map.insert("checked".into(), vec![Value::from("chain")].into());
-            let mut text = format!("{frames} frames in the chain, {CHECKED}");
+            let mut text = format!("{} in the chain, {CHECKED}", counted(frames, "frame", "frames"));
             if let Some(Receipts { signed, unsigned }) = receipts {
                 unsigned_receipts = Some(unsigned);
                 let value = [("signed", Value::from(signed)), ("unsigned", unsigned.into())];
                 map.insert("receipts".into(), Value::map(value));
-                text.push_str(&format!("; {signed} receipts signed and {unsigned} unsigned, as the server says"));
+                text.push_str(&format!(
+                    "; {} signed and {unsigned} unsigned, as the server says",
+                    counted(signed, "receipt", "receipts")
+                ));
             }
             Verdict::Sound(text)
         }

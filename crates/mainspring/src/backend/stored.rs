@@ -37,7 +37,7 @@ use crate::{
         execution_view::{AttemptPage, ExecutionView},
         summary::Summary,
         table::Row,
-        text::shown,
+        text::{counted, shown},
     },
     paths, runner,
 };
@@ -215,8 +215,8 @@ fn verify_one(read: &ReadStore, row: &ExecutionRow) -> Verification {
                 verified.erased.iter().map(|(frame, place)| format!("frame {frame}, value {place}")).collect();
             let erased = if erased.is_empty() { String::new() } else { format!("; erased: {}", erased.join("; ")) };
             Verdict::Sound(format!(
-                "{} frames in the chain, {} decided again with the same result, head sealed{}{erased}{ended}",
-                verified.frames,
+                "{} in the chain, {} decided again with the same result, head sealed{}{erased}{ended}",
+                counted(verified.frames, "frame", "frames"),
                 verified.decided_again,
                 receipts_text(&receipts)
             ))
@@ -248,13 +248,15 @@ fn receipts_text(counts: &ReceiptCounts) -> String {
     if counts.proven > 0 {
         let executors: BTreeSet<String> = counts.executors.values().map(|known| shown(&known.name)).collect();
         let executors: Vec<String> = executors.into_iter().collect();
-        text.push_str(&format!("; {} receipts signed by {}", counts.proven, executors.join(", ")));
+        text.push_str(&format!(
+            "; {} signed by {}",
+            counted(counts.proven, "receipt", "receipts"),
+            executors.join(", ")
+        ));
     }
     if counts.unsigned > 0 {
-        text.push_str(&format!(
-            "; {} receipts unsigned: they were recorded before receipts were signed",
-            counts.unsigned
-        ));
+        let unsigned = counted(counts.unsigned, "receipt", "receipts");
+        text.push_str(&format!("; {unsigned} unsigned: recorded before receipts were signed"));
     }
     text
 }

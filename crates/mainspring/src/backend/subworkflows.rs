@@ -1,13 +1,13 @@
 //! Finds the subworkflows of a definition: files in the same folder, or files named by flags.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use mainspring_engine::start_request::{endless_circle, plan_tree};
-use mainspring_kernel::plan::Plan;
+use mainspring_engine::start_request::{endless_circle, plan_tree, starts};
+use mainspring_kernel::{limits::LINEAGE_WORKFLOWS_MAX, plan::Plan};
 
 use crate::{context::Context, definitions::compiled, error::CliError};
 
@@ -42,6 +42,50 @@ pub(crate) fn find(
         Some(why) => Err(CliError::bad_input("endless_workflows", why)),
         None => Ok(workflows),
     }
+}
+
+/// The files of the workflows that a definition may start.
+#[derive(Debug, Default)]
+pub(crate) struct Children {
+    /// The files with errors, which were printed.
+    pub invalid: Vec<PathBuf>,
+    /// The names of the workflows without a file beside the definition.
+    pub missing: Vec<String>,
+    /// The number of warnings, which were printed.
+    pub warnings: usize,
+}
+
+/// Compiles the files beside a definition that it may start, directly or through others, and prints their diagnostics. With
+/// `--json` it stops at the first invalid file, whose envelope is printed.
+pub(crate) fn check_beside(plan: &Plan, file: &Path, context: &Context) -> Result<Children, CliError> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let own = plan.name.clone().unwrap_or_else(|| stem(file));
+    let (mut children, mut seen) = (Children::default(), BTreeSet::from([own, stem(file)]));
+    let mut names: Vec<String> = starts(plan).into_iter().map(String::from).collect();
+    while let Some(name) = names.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        if seen.len() > LINEAGE_WORKFLOWS_MAX {
+            let message = format!("more than {LINEAGE_WORKFLOWS_MAX} workflows would start each other");
+            return Err(CliError::from(message));
+        }
+        let Some(path) = beside(&name, folder) else {
+            children.missing.push(name);
+            continue;
+        };
+        match compiled(&path, context)? {
+            Some(compiled) => {
+                children.warnings += compiled.warnings.len();
+                names.extend(starts(&compiled.plan).into_iter().map(String::from));
+            }
+            None => children.invalid.push(path),
+        }
+        if context.global.json && !children.invalid.is_empty() {
+            break;
+        }
+    }
+    Ok(children)
 }
 
 fn beside(name: &str, folder: &Path) -> Option<PathBuf> {

@@ -33,7 +33,7 @@ use crate::{
     error::{CliError, Exit},
     output::{
         terminal::{bold, dim, print_out, status},
-        text::{paragraph, shown},
+        text::{counted, paragraph, shown},
     },
 };
 
@@ -230,10 +230,14 @@ fn print_checked(checked: &Result<Checked, String>, trust: Trust) {
 }
 
 fn receipts_text(signed: u64, unsigned: u64) -> String {
-    let signed = if signed > 0 { format!(", {signed} receipts signed by certified executors") } else { String::new() };
+    let signed = if signed > 0 {
+        format!(", {} signed by certified executors", counted(signed, "receipt", "receipts"))
+    } else {
+        String::new()
+    };
     match unsigned {
         0 => signed,
-        _ => format!("{signed}, {unsigned} receipts from before receipts were signed"),
+        _ => format!("{signed}, {} from before receipts were signed", counted(unsigned, "receipt", "receipts")),
     }
 }
 

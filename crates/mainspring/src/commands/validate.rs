@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use mainspring_engine::envelope;
-use mainspring_kernel::{definition::Compiled, diagnostic::Diagnostic, json::compact, value::Value};
+use mainspring_kernel::{definition::Compiled, diagnostic::Diagnostic, json::compact, plan::Plan, value::Value};
 
 use crate::{
+    backend::subworkflows::check_beside,
     client::{Repeat, address::route, response::Response},
     context::{Context, block_on},
     definitions::{compiled, list, print_remote},
@@ -19,7 +20,10 @@ use crate::{
     tool_policy::{is_permitted, note_unclassified, of_machine, warn_of_flows},
 };
 
-/// Check a definition.
+/// Maximum number of workflows that are named because they have no file beside the definition.
+const MISSING_SHOWN_MAX: usize = 10;
+
+/// Check a definition, and the files beside it of the workflows that it starts.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
     /// The definition, YAML or JSON
@@ -33,7 +37,8 @@ pub(crate) struct Validate {
 pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, CliError> {
     let Some((compiled, there)) = checked(&validate.file, context)? else { return Ok(Exit::BadInput) };
     let plan = &compiled.plan;
-    let warnings = compiled.warnings.len() + there.len();
+    let Some(of_children) = children(plan, &validate.file, context)? else { return Ok(Exit::BadInput) };
+    let warnings = compiled.warnings.len() + there.len() + of_children;
     if validate.strict && warnings > 0 {
         if context.global.json {
             let own = compiled.warnings.iter().map(Diagnostic::to_value);
@@ -52,8 +57,9 @@ pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, C
         print_out!("{}", compact(&answer));
     } else {
         let name = shown(plan.name.as_deref().unwrap_or("workflow"));
-        // A step with `forEach` is two steps of the plan, and counts as one.
-        let written = (0..plan.steps.len() as u32).filter(|step| !plan.is_body_of_each(*step)).count();
+        // A step with `forEach` is two steps of the plan, and an agent with tools has three more inside of it.
+        let is_written = |step: &u32| !plan.is_body_of_each(*step) && plan.agent_part(*step).is_none();
+        let written = (0..plan.steps.len() as u32).filter(is_written).count();
         let steps = if written == 1 { "1 step".to_string() } else { format!("{written} steps") };
         print_out!(
             "{} {} {}",
@@ -63,6 +69,25 @@ pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, C
         );
     }
     Ok(Exit::Fine)
+}
+
+/// Checks the files of the workflows that a definition may start. Returns the number of their warnings, or `None` if one of
+/// them has errors.
+fn children(plan: &Plan, file: &Path, context: &Context) -> Result<Option<usize>, CliError> {
+    let children = check_beside(plan, file, context)?;
+    for name in children.missing.iter().take(MISSING_SHOWN_MAX) {
+        let name = shown(name);
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let message = format!(
+            "`{name}` is started and not checked: there is no {name}.yaml in {}; a server may have it",
+            shown(&folder.display().to_string())
+        );
+        context.terminal.note(&message);
+    }
+    for invalid in &children.invalid {
+        print_err!("{} is started by this workflow, and it is invalid", shown(&invalid.display().to_string()));
+    }
+    Ok(children.invalid.is_empty().then_some(children.warnings))
 }
 
 /// Compiles the file of a definition, and validates it at the server that a flag names. Returns the plan with the

@@ -47,6 +47,7 @@ pub(crate) fn verify(verify: &Verify, context: &Context) -> Result<Exit, CliErro
 fn requiring_signatures(mut verification: Verification) -> Verification {
     let why = match verification.unsigned_receipts {
         Some(0) => return verification,
+        Some(1) => "1 receipt has no signature".into(),
         Some(count) => format!("{count} receipts have no signature"),
         None => {
             "the signatures of receipts are not checked from here; run `mainspring verify` where the store is".into()

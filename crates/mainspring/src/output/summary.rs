@@ -71,7 +71,9 @@ impl Summary {
             let code = error.get("code").and_then(Value::as_text).unwrap_or_default();
             let step = error.get("stepId").and_then(Value::as_text);
             let place = step.map(|step| format!(" in `{}`", shown(step))).unwrap_or_default();
-            print_out!("  {}{place}: {}", shown(code), paragraph(message));
+            // The message of a cancel ends with its reason, which is the code.
+            let code = if message.ends_with(&format!(": {code}")) { String::new() } else { format!("{code}{place}: ") };
+            print_out!("  {}{}", shown(&code), paragraph(message));
         }
         for Waiting { path, prompt, items } in gates {
             print_out!("  waits at `{}`: {}", shown(path), paragraph(prompt));

@@ -77,7 +77,12 @@ fn a_denial_cancels() {
         let first = &list.get("approvals").and_then(Value::as_list).unwrap()[0];
         let name = first.get("id").and_then(Value::as_text).unwrap();
         let body = Value::map([("approve", Value::Bool(false))]);
-        owner.post(&format!("/api/approvals/{name}/decide"), &body).expect(200);
+        // The execution names the approval as the list does.
+        let shown = owner.get(&format!("/api/executions/{id}")).expect(200).json();
+        let gate = &shown.get("approvals").and_then(Value::as_list).unwrap()[0];
+        let of_gate = |key: &str| gate.get(key).and_then(Value::as_text).unwrap().to_string();
+        assert_eq!((of_gate("id"), of_gate("decideUrl")), (name.into(), format!("/api/approvals/{name}/decide")));
+        owner.post(&of_gate("decideUrl"), &body).expect(200);
         let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200);
         assert_eq!(
             (ended.text_at("status"), ended.text_at("errorCode")),

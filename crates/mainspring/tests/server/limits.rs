@@ -119,6 +119,10 @@ fn workflows_have_a_limit_of_their_own_and_what_is_turned_off_does_not_begin() {
         let [first, second] = ["r0", "r1"].map(|request| begin(&owner, request));
         asks(&owner, &first);
         assert_eq!(seen(&owner, &second), pending("workflow"));
+        // A start that waits says why nothing has happened.
+        let body = Value::map([("workflowId", Value::from("ship")), ("clientRequestId", "r1".into())]);
+        let waited = owner.post("/api/triggers/manual/run?wait=1", &body).expect(202);
+        assert_eq!((waited.text_at("status"), waited.text_at("waitingFor")), ("running".into(), "workflow".into()));
         let off = |is_on: bool| Value::map([("workflow_runtime_v1", Value::Bool(is_on))]);
         patch(&owner, "features", off(false));
         approve(&owner, &first);

@@ -24,7 +24,7 @@ use crate::{
     },
     services::{
         approvers::{Approver, Members},
-        execution_view::{gate, read_details},
+        execution_view::{approval_id, decide_url, gate, read_details},
     },
 };
 
@@ -105,10 +105,6 @@ struct Approvals {
     next_cursor: Option<String>,
 }
 
-fn name(execution: &str, open: &OpenGate) -> String {
-    format!("{execution}:{}:{}", open.step, open.gate.number)
-}
-
 /// The URL of a gate's page. It carries no credential and can be sent to anyone.
 fn link(base: &str, id: &str) -> String {
     let mut url = format!("{base}{PAGE_PREFIX}");
@@ -131,7 +127,7 @@ fn approval(
 ) -> Result<Approval> {
     let may_decide = may_decide(caller, row, open);
     Ok(Approval {
-        id: name(&row.id, open),
+        id: approval_id(&row.id, open),
         execution_id: row.id.clone(),
         workflow_id: row.workflow_id.clone(),
         workflow_name: row.workflow_name.clone().or_else(|| row.workflow.clone()),
@@ -149,8 +145,8 @@ fn approval(
         approvers: members.named(open)?,
         can_be_approved: members.are_enough(row, open)?,
         links: ApprovalLinks {
-            decide_url: format!("/api/approvals/{}/decide", encoded(&name(&row.id, open))),
-            url: link(&app.settings.base, &name(&row.id, open)),
+            decide_url: decide_url(&approval_id(&row.id, open)),
+            url: link(&app.settings.base, &approval_id(&row.id, open)),
         },
     })
 }
@@ -236,15 +232,6 @@ fn readable<T>(id: &str, read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Encodes a text as one segment of a path (RFC 3986, 3.3). The steps of agents have `#` in their names.
-fn encoded(segment: &str) -> String {
-    let of_byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    segment.bytes().map(of_byte).collect()
-}
-
 fn cursor(text: &str) -> Result<(ExecutionKey, String, u32)> {
     let unknown = || Problem::field("cursor", "it is not the `nextCursor` of an answer");
     let (execution, rest) = text.split_once(':').ok_or_else(unknown)?;
@@ -259,7 +246,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Result<(ExecutionRo
     let (execution, _) = id.split_once(':').ok_or_else(unknown)?;
     let row = visible_execution(app, caller, execution).map_err(|_| unknown())?;
     let details = read_details(app, &row)?;
-    let open = own(&row, &details).find(|open| name(&row.id, open) == id).cloned().ok_or_else(unknown)?;
+    let open = own(&row, &details).find(|open| approval_id(&row.id, open) == id).cloned().ok_or_else(unknown)?;
     Ok((row, open))
 }
 
@@ -314,8 +301,8 @@ mod tests {
 
     #[test]
     fn an_id_is_one_segment_of_a_path() {
-        assert_eq!(encoded("e1:ask#1.1:1"), "e1:ask%231.1:1");
-        assert_eq!(encoded("a/b?c%é ."), "a%2Fb%3Fc%25%C3%A9%20.");
+        assert_eq!(decide_url("e1:ask#1.1:1"), "/api/approvals/e1:ask%231.1:1/decide");
+        assert_eq!(decide_url("a/b?c%é ."), "/api/approvals/a%2Fb%3Fc%25%C3%A9%20./decide");
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::{
     services::{
         approvers::shown,
         compile::is_light,
+        drains,
         execution_view::{envelope_so_far, read_envelope},
         start_execution::{Starting, earlier, manual_key, prepare, submit},
         wait::{checked, until_settled},
@@ -152,7 +153,7 @@ pub(super) struct Started {
     /// False if the execution was started by an earlier request and has failed.
     ok: bool,
     /// Status of the execution. With `wait` the status of the envelope: `ok`, `needs_approval`, `cancelled`, `failed`,
-    /// or `running` if the execution was still pending or running after the timeout.
+    /// or `running` if the execution was still pending (see `waitingFor`) or running after the timeout.
     status: String,
     /// Execution, as in `/api/executions/{id}`.
     pub(super) execution_id: String,
@@ -180,7 +181,15 @@ pub(super) struct Started {
     /// subworkflows who currently cannot decide. Empty if an earlier request started the execution.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Data>,
-    /// With `wait`: the first attempts, up to 8 MiB. The following fields are also present only with `wait`.
+    #[serde(flatten)]
+    waited: Waited,
+}
+
+/// The fields of the response that are present only with `wait`.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Waited {
+    /// The first attempts, up to 8 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Attempt>>, nullable = false)]
     steps: Option<Vec<RawJson>>,
@@ -196,6 +205,11 @@ pub(super) struct Started {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     outcome: Option<&'static str>,
+    /// Reason why the execution is still pending: the concurrency limit of the `user`, the `organization` or the `workflow`,
+    /// `draining`, or `admission`. Absent after the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    waiting_for: Option<&'static str>,
 }
 
 pub(super) fn object(field: &str, data: Data) -> Result<Map> {
@@ -249,16 +263,23 @@ async fn run(
 fn waited(app: &App, caller: &Caller, row: &ExecutionRow, started: Started) -> Result<Started> {
     let envelope = read_envelope(app, caller, row)?;
     let (steps, steps_cursor) = first_steps(&envelope.history)?;
+    let waiting_for = match (envelope.waiting_for, &row.workflow_id) {
+        (Some(_), Some(workflow)) if drains::holds(app, caller, workflow, &row.workflow_hash)? => Some("draining"),
+        (reason, _) => reason,
+    };
     Ok(Started {
         ok: envelope.status != "failed",
         status: envelope.status.into(),
         output: Data(envelope.output),
         requires_approval: envelope.gates.first().cloned().unwrap_or_default(),
         error: Data(envelope.error),
-        steps: Some(steps),
-        steps_cursor,
-        approvals: Some(envelope.gates),
-        outcome: envelope.outcome,
+        waited: Waited {
+            steps: Some(steps),
+            steps_cursor,
+            approvals: Some(envelope.gates),
+            outcome: envelope.outcome,
+            waiting_for,
+        },
         ..started
     })
 }
@@ -323,10 +344,7 @@ pub(super) async fn launch(
         requires_approval: Data::default(),
         error: Data::default(),
         warnings: shown(&warnings),
-        steps: None,
-        steps_cursor: None,
-        approvals: None,
-        outcome: None,
+        waited: Waited::default(),
     };
     Ok((StatusCode::ACCEPTED, started))
 }
@@ -395,9 +413,6 @@ pub(super) fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Result
         requires_approval: Data(requires_approval),
         error: Data(error),
         warnings: Vec::new(),
-        steps: None,
-        steps_cursor: None,
-        approvals: None,
-        outcome: None,
+        waited: Waited::default(),
     })
 }

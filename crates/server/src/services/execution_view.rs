@@ -174,7 +174,7 @@ pub(crate) struct ExecutionBody {
     /// First open approval; null if none is open.
     #[schema(value_type = Option<Object>)]
     pub requires_approval: Data,
-    /// All open approvals, including those of child executions.
+    /// All open approvals, including those of child executions. Each has `id` and `decideUrl`, as in `/api/approvals`.
     #[schema(value_type = Vec<Object>)]
     pub approvals: Vec<Data>,
     /// Usage of its agents and its ended children: `{used, reserved, limits, left, raised}`, each with `tokens`,
@@ -257,6 +257,8 @@ pub(crate) struct Envelope {
     /// Gates, with resume tokens only if the caller may decide.
     pub gates: Vec<Data>,
     pub history: History,
+    /// Reason why a pending execution has not started.
+    pub waiting_for: Option<&'static str>,
 }
 
 /// Reads an execution's journal once for all fields of its envelope.
@@ -272,7 +274,8 @@ pub(crate) fn read_envelope(app: &App, caller: &Caller, row: &ExecutionRow) -> R
         outcome: with_failures.then_some("with_failures"),
         output: outputs(&state),
         error: envelope::error(&state),
-        gates: tree.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect(),
+        waiting_for: state.queue.map(mainspring_kernel::input::Queue::name),
+        gates: tree.gates.iter().map(|open| Data(approval(row, open, may_decide(caller, row, open)))).collect(),
         history,
     })
 }
@@ -289,7 +292,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
     let start = state.start.as_ref();
     let metadata = start.and_then(|start| start.trigger.get("metadata")).cloned().unwrap_or_default();
     let approvals: Vec<Data> =
-        details.tree.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect();
+        details.tree.gates.iter().map(|open| Data(approval(row, open, may_decide(caller, row, open)))).collect();
     let first = details.tree.gates.first().filter(|open| may_decide(caller, row, open));
     // Rows of older releases lack the workflow's display name; the journal has it.
     let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
@@ -328,11 +331,36 @@ pub(crate) fn envelope_so_far(
     let is_something = state.end.ended_at.is_some() || !state.outputs.is_empty();
     let output = if is_something { outputs(state) } else { Value::Null };
     let tree = ExecutionTree::of(app.engine.loader(), app.engine.key(), state)?;
-    let first = tree.gates.first().map(|open| gate(open, may_decide(caller, row, open)));
+    let first = tree.gates.first().map(|open| approval(row, open, may_decide(caller, row, open)));
     Ok((output, first.unwrap_or_default(), envelope::error(state)))
 }
 
 /// The JSON form of a gate, with the resume token only if asked for.
+/// The JSON of a gate with the id of its approval and the path that decides it.
+fn approval(row: &ExecutionRow, open: &OpenGate, with_token: bool) -> Value {
+    let mut value = gate(open, with_token);
+    let id = approval_id(open.child_id.as_deref().unwrap_or(&row.id), open);
+    if let Value::Map(map) = &mut value {
+        map.insert("decideUrl".into(), decide_url(&id).into());
+        map.insert("id".into(), id.into());
+    }
+    value
+}
+
+/// The id of the approval of a gate: `EXECUTION:STEP:NUMBER`.
+pub(crate) fn approval_id(execution: &str, open: &OpenGate) -> String {
+    format!("{execution}:{}:{}", open.step, open.gate.number)
+}
+
+/// The path of the API that decides an approval.
+pub(crate) fn decide_url(id: &str) -> String {
+    let of_byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    format!("/api/approvals/{}/decide", id.bytes().map(of_byte).collect::<String>())
+}
+
 pub(crate) fn gate(open: &OpenGate, with_token: bool) -> Value {
     let mut value = envelope::gate_value(open);
     if let (Value::Map(map), false) = (&mut value, with_token) {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, Error, OpenFlags, config::DbConfig};
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags, config::DbConfig};
 
 use super::{
     error::{self, RESTORE},
@@ -127,8 +127,15 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
         // Set before the first read: the index of the log is then in memory and not in a shared file.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
     }
-    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(fail)?;
-    let tables: u32 = connection.query_row(sql!("connection.sql", "tables"), [], |row| row.get(0)).map_err(fail)?;
+    // SQLite reads the schema here, and says of a file without its last pages only that it is malformed.
+    let application = application_of(&connection);
+    let tables = connection.query_row(sql!("connection.sql", "tables"), [], |row| row.get::<_, u32>(0));
+    if [application.as_ref().err(), tables.as_ref().err()].into_iter().flatten().any(is_corrupt)
+        && lacks_pages(path, &connection, application.is_err())
+    {
+        return Err(cut_off(path));
+    }
+    let (application, tables) = (application.map_err(fail)?, tables.map_err(fail)?);
     if application != APPLICATION_ID && (application != 0 || tables != 0) {
         return Err(StoreError::Damaged(format!(
             "{} is the database of another program: give the path of a store, or of a file that does not exist yet",
@@ -136,15 +143,36 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
         )));
     }
     if is_cut_off(path, &connection).map_err(fail)? {
-        return Err(StoreError::Damaged(format!(
-            "{} is shorter than it says, a part of it is lost: {RESTORE}",
-            path.display()
-        )));
+        return Err(cut_off(path));
     }
     match version(&connection).map_err(fail)? {
         found if found > FORMAT => Err(StoreError::Newer { found, readable: FORMAT }),
         _ => Ok(connection),
     }
+}
+
+fn cut_off(path: &Path) -> StoreError {
+    let message = format!("{} is shorter than it says, a part of it is lost: {RESTORE}", path.display());
+    StoreError::Damaged(message)
+}
+
+fn application_of(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, "application_id", |row| row.get(0))
+}
+
+fn is_corrupt(error: &Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+}
+
+/// Returns whether a file that SQLite calls corrupt is shorter than its header says. With a writable schema, SQLite opens a file
+/// of which whole pages are missing, and reads on without the part of the schema in a page that is cut. The connection is of no
+/// use afterwards.
+fn lacks_pages(path: &Path, connection: &Connection, is_refused: bool) -> bool {
+    if connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true).is_err() {
+        return false;
+    }
+    let has_opened = is_refused && application_of(connection).is_ok();
+    has_opened || is_cut_off(path, connection).unwrap_or(false)
 }
 
 /// SQLite reports every error of a path as "unable to open"; the operating system is more precise. The file itself is
@@ -304,6 +332,32 @@ mod tests {
             assert_eq!((found.id.as_str(), found.organization), ("id", None));
             drop(store);
             assert!(SqliteStore::open_read_only(&path).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_is_said_to_be_shorter() {
+        type Open = fn(&Path) -> Result<(), StoreError>;
+        let ways: [Open; 4] = [
+            |path| SqliteStore::open(path).map(drop),
+            |path| SqliteStore::open_read_only(path).map(drop),
+            |path| open_inspector(path, Beside::Nobody).map(drop),
+            |path| open_inspector(path, Beside::Anybody).map(drop),
+        ];
+        let lengths: [fn(u64) -> u64; 4] =
+            [|bytes| bytes / 4, |bytes| bytes / 2 + 100, |bytes| bytes - 1, |bytes| bytes - 5_000];
+        for length in lengths {
+            for open in ways {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("store.db");
+                drop(SqliteStore::open(&path).unwrap());
+                // The log is empty when the last connection has closed.
+                assert_eq!(bytes_of(&log_of(&path)), 0);
+                let file = OpenOptions::new().write(true).open(&path).unwrap();
+                file.set_len(length(bytes_of(&path))).unwrap();
+                let said = open(&path).err().unwrap().to_string();
+                assert!(said.contains("is shorter than it says"), "{}: {said}", bytes_of(&path));
+            }
         }
     }
 

@@ -158,7 +158,7 @@ pub(in crate::definition) fn steps_of_playbook(plays: &Value) -> Option<Value> {
         }
         steps.extend(steps_of_others(map.get("tasks")?)?.as_list()?.to_vec());
     }
-    Some(Value::List(steps.into()))
+    Some(Value::List(steps))
 }
 
 fn steps_of_others(steps: &Value) -> Option<Value> {

@@ -7,7 +7,7 @@ use mainspring_server::services::{audit_export::prove, audit_marks::Marks};
 use mainspring_store::{Filter, Store, StoreError};
 
 use super::{Contents, Installation, check::Check, refused};
-use crate::{paths, store_location::StoreLocation};
+use crate::{output::text::counted, paths, store_location::StoreLocation};
 
 /// Executions read at a time.
 const PAGE: usize = 1000;
@@ -100,10 +100,6 @@ fn audit_logs(store: &dyn Store, key: &[u8; 32], organizations: &[String], marks
         &broken,
         "compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`), and with exports of the log",
     ))
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn verdict(name: &'static str, sound: String, broken: &[String], help: &str) -> Check {

@@ -1,7 +1,7 @@
 //! Errors of executions in lists, read from the end of their journals only.
 
 use mainspring_kernel::{
-    failure::{Class, Failure},
+    failure::Failure,
     frame::Frame,
     record::{Ending, Record},
     value::Value,
@@ -19,8 +19,7 @@ const LAST: ReadLimit = ReadLimit { rows: 8, bytes: 512 * 1024 };
 pub(crate) fn error(store: &dyn Store, row: &ExecutionRow) -> Result<(Value, usize)> {
     let Some(code) = row.error.as_deref().filter(|_| row.completed_at.is_some()) else { return Ok((Value::Null, 0)) };
     if row.status == "cancelled" {
-        let message = format!("the execution was cancelled: {code}");
-        return Ok((Failure::new(Class::Cancelled, code, message).to_value(), 0));
+        return Ok((Failure::of_cancel(code).to_value(), 0));
     }
     let unknown = || Value::map([("code", code.into()), ("class", Value::Null), ("message", Value::Null)]);
     let Some(head) = store.head(row.key)? else { return Ok((unknown(), 0)) };
