@@ -121,3 +121,15 @@ impl Failure {
         Value::Map(map)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_of_one_word_is_the_code_of_a_cancel() {
+        let (word, sentence) = (Failure::of_cancel("user_cancelled"), Failure::of_cancel("a newer release is out"));
+        assert_eq!((&*word.code, &*word.message), ("user_cancelled", "the execution was cancelled: user_cancelled"));
+        assert_eq!((&*sentence.code, &*sentence.message), ("execution_cancelled", "a newer release is out"));
+    }
+}
