@@ -10661,7 +10661,7 @@ export interface components {
         };
         /** @description An execution with all details. */
         ExecutionBody: components["schemas"]["ExecutionSummary"] & components["schemas"]["IncludedParts"] & {
-            /** @description All open approvals, including those of child executions. */
+            /** @description All open approvals, including those of child executions. Each has `id` and `decideUrl`, as in `/api/approvals`. */
             approvals: Record<string, unknown>[];
             cancelRequested?: components["schemas"]["CancelRequested"] | null;
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
@@ -11505,9 +11505,7 @@ export interface components {
          */
         Source: "sync" | "update" | "proposal_apply" | "rollback" | "system";
         /** @description A started execution: its result envelope so far. */
-        Started: {
-            /** @description All open approvals, including those of child executions. */
-            approvals?: Record<string, unknown>[];
+        Started: components["schemas"]["Waited"] & {
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
             error?: Record<string, unknown> | null;
             /** @description Execution, as in `/api/executions/{id}`. */
@@ -11516,8 +11514,6 @@ export interface components {
             existed: boolean;
             /** @description False if the execution was started by an earlier request and has failed. */
             ok: boolean;
-            /** @description `with_failures` for a completed execution with tolerated failures; null otherwise. */
-            outcome?: string;
             /**
              * @description Output, or the output variables so far. Null if there is none, and for credentials without `executions:read`;
              *     the same holds for `requiresApproval` and `error`.
@@ -11527,13 +11523,9 @@ export interface components {
             requiresApproval?: Record<string, unknown> | null;
             /**
              * @description Status of the execution. With `wait` the status of the envelope: `ok`, `needs_approval`, `cancelled`, `failed`,
-             *     or `running` if the execution was still pending or running after the timeout.
+             *     or `running` if the execution was still pending (see `waitingFor`) or running after the timeout.
              */
             status: string;
-            /** @description With `wait`: the first attempts, up to 8 MiB. The following fields are also present only with `wait`. */
-            steps?: components["schemas"]["Attempt"][];
-            /** @description `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts. */
-            stepsCursor?: string;
             /**
              * @description Variables of the start; for a repeated request, those of the first one. Null if they were erased, and in the
              *     response to a repeated request by a credential without `executions:read`.
@@ -11744,6 +11736,22 @@ export interface components {
             workflowId: string;
             /** @description Semantic version. */
             workflowVersion: string;
+        };
+        /** @description The fields of the response that are present only with `wait`. */
+        Waited: {
+            /** @description All open approvals, including those of child executions. */
+            approvals?: Record<string, unknown>[];
+            /** @description `with_failures` for a completed execution with tolerated failures; null otherwise. */
+            outcome?: string;
+            /** @description The first attempts, up to 8 MiB. */
+            steps?: components["schemas"]["Attempt"][];
+            /** @description `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts. */
+            stepsCursor?: string;
+            /**
+             * @description Reason why the execution is still pending: the concurrency limit of the `user`, the `organization` or the `workflow`,
+             *     `draining`, or `admission`. Absent after the start.
+             */
+            waitingFor?: string;
         };
         /**
          * @description Treatment of the workflow's unfinished executions when a proposal is applied.
