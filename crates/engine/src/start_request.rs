@@ -8,7 +8,7 @@ use std::{
 
 use mainspring_kernel::{
     decide::unfit_input,
-    effect_policy::EffectPolicy,
+    effect_policy::{EffectPolicy, TreeTooLarge},
     evaluation::{Check, Evaluation},
     failure::{Class, Failure},
     hash::Hash,
@@ -150,7 +150,10 @@ impl StartRequest {
     }
 
     /// Applies a policy to the calls of the plan and of all children, as the execution pins them.
-    pub fn guarded(mut self, policy: &EffectPolicy, organization: Option<&str>) -> Self {
+    ///
+    /// # Errors
+    /// Fails if the tree is too large for the rules about labels.
+    pub fn guarded(mut self, policy: &EffectPolicy, organization: Option<&str>) -> Result<Self, TreeTooLarge> {
         // A workflow without a schema takes any object.
         let any = || Value::map([("type", Value::from("object"))]);
         let schemas: BTreeMap<String, Value> = self
@@ -161,7 +164,7 @@ impl StartRequest {
         let with_schemas = |plan: &Arc<Plan>| {
             plan.with_input_schemas(|name| schemas.get(name).cloned()).map_or_else(|| plan.clone(), Arc::new)
         };
-        let around = policy.surroundings(&self.plan, &self.workflows);
+        let around = policy.surroundings(&self.plan, &self.workflows)?;
         let plan = policy.guarded_within(&with_schemas(&self.plan), organization, &around.of_root());
         if !Arc::ptr_eq(&plan, &self.plan) {
             self.stored_plan = stored_plan(&plan);
@@ -170,7 +173,7 @@ impl StartRequest {
         for (name, child) in &mut self.workflows {
             *child = policy.guarded_within(&with_schemas(child), organization, &around.of(name));
         }
-        self
+        Ok(self)
     }
 
     /// Checks input and variables against the plan. An execution does this at its start and fails otherwise, so a
@@ -321,7 +324,7 @@ mod tests {
         ] {
             let mut request = StartRequest::new(plan(&root), "ann");
             request.workflows.insert("child".into(), child.clone());
-            let request = request.guarded(&policy, None);
+            let request = request.guarded(&policy, None).expect("a small tree");
             let guard = request.workflows["child"].step(0).guard;
             assert_eq!(guard.is_some_and(|guard| guard.is_denied), is_denied, "{root}");
         }

@@ -31,7 +31,7 @@ use crate::{
 use agents::{Listed, ToolGuards, strictest};
 pub use flows::Flow;
 use flows::FlowRules;
-pub use tree::Tree;
+pub use tree::{Tree, TreeTooLarge};
 
 /// The keys of `policy` in a settings file.
 const KEYS: [&str; 5] = ["classes", "trusted", "verdicts", "organizations", "flows"];

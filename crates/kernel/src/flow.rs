@@ -52,6 +52,8 @@ pub struct Labels {
 pub struct Flows<'p> {
     plan: &'p Plan,
     private: BTreeSet<&'p str>,
+    /// The steps that say something in a conversation, by its name.
+    speakers: BTreeMap<&'p str, Vec<u32>>,
     input: Labels,
     outputs: Vec<Labels>,
     /// The labels of what the tools of agents return, by step.
@@ -102,8 +104,14 @@ impl<'p> Flows<'p> {
     pub fn of(plan: &'p Plan, is_trusted_server: &dyn Fn(&str) -> bool, around: &Surroundings) -> Self {
         let declared = plan.variables.iter().flatten().filter(|variable| variable.is_private);
         let private = declared.map(|variable| variable.name.as_str()).collect();
-        let mut flows =
-            Self { plan, private, input: around.input.clone(), outputs: Vec::new(), results: BTreeMap::new() };
+        let mut flows = Self {
+            plan,
+            private,
+            speakers: plan.speakers(),
+            input: around.input.clone(),
+            outputs: Vec::new(),
+            results: BTreeMap::new(),
+        };
         flows.outputs.resize_with(plan.steps.len(), Labels::default);
         let mut readers: Vec<Vec<u32>> = Vec::new();
         readers.resize_with(plan.steps.len(), Vec::new);
@@ -130,15 +138,16 @@ impl<'p> Flows<'p> {
                     _ => drop(own.join(&flows.of_reference(holder, reference))),
                 }
             }
-            // The response to a message is the text of an agent.
-            let answering = plan.conversation_of_message(number).into_iter();
-            for agent in answering.flat_map(|conversation| plan.agents_of_conversation(conversation)) {
-                readers[agent as usize].push(number);
-            }
             readers[number as usize].extend(plan.parent(number));
             if flows.add(number, own) {
                 changed.push(number);
             }
+        }
+        for speakers in flows.speakers.values() {
+            let (agents, messages): (Vec<u32>, Vec<u32>) =
+                speakers.iter().partition(|speaker| plan.agent(**speaker).is_some());
+            // The response to a message is the text of an agent.
+            agents.iter().for_each(|agent| readers[*agent as usize].extend(&messages));
         }
         // Each step gains a label at most twice, so the work is linear in the references.
         while let Some(from) = changed.pop() {
@@ -200,12 +209,8 @@ impl<'p> Flows<'p> {
     /// Returns the other steps that say something in the conversation of an agent.
     fn beside(&self, step: u32) -> impl Iterator<Item = u32> {
         let conversation = self.plan.conversation_of_agent(step);
-        let speaks = move |other: &u32| {
-            *other != step
-                && [self.plan.conversation_of_agent(*other), self.plan.conversation_of_message(*other)]
-                    .contains(&conversation)
-        };
-        (0..self.plan.steps.len() as u32).filter(move |other| conversation.is_some() && speaks(other))
+        let speakers = conversation.and_then(|conversation| self.speakers.get(conversation));
+        speakers.into_iter().flatten().copied().filter(move |other| *other != step)
     }
 
     /// Adds labels to the output of a step, less those that its `trust` removes.

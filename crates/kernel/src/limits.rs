@@ -4,6 +4,10 @@
 /// far below the depth at which a recursive walk would exhaust the smallest stack in use.
 pub const DEPTH_MAX: usize = 100;
 
+/// Deepest nesting of what a receipt reports, and of inputs and outputs of steps. What contains them, such as the question of
+/// a gate or a page of the API, must be readable as well.
+pub const RESULT_DEPTH_MAX: usize = DEPTH_MAX - 6;
+
 /// Maximum size of a definition's text, in bytes. Ten thousand steps take about one megabyte.
 pub const DEFINITION_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -209,6 +213,12 @@ pub const ATTEMPTS_MAX: u32 = 10_000;
 /// Maximum encoded size of one step's output, in bytes (first specification, `maxOutputBytes`).
 pub const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 
+/// Most bytes of the code of a failure that a receipt reports. The codes of executors have some dozens.
+pub const FAILURE_CODE_BYTES_MAX: usize = 1024;
+
+/// Most bytes of the message of a failure that a receipt reports, as much as of an output.
+pub const FAILURE_MESSAGE_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
+
 /// Maximum number of signals that one execution keeps until steps consume them.
 pub const SIGNALS_KEPT_MAX: usize = 10_000;
 
@@ -278,6 +288,10 @@ pub const TURN_RECORDS_MAX: usize = 4_096;
 
 /// Maximum number of rules in one part of a policy of effects. Judging a plan compares each of its calls with each rule.
 pub const EFFECT_RULES_MAX: usize = 200;
+
+/// Steps through which labels are followed for one start, each time that a plan is followed: one thousand workflows of
+/// three thousand steps, followed three times. A second or two of processor time, less than a request may compile.
+pub const FLOW_STEPS_MAX: usize = 10_000_000;
 
 /// The number of tools below one `*` in the list of an agent that have guards of their own in the plan. More of them have
 /// the strictest guard of all tools below the `*`, so that plans stay small.

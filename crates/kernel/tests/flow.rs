@@ -238,7 +238,7 @@ fn in_a_tree(policy_text: &str, [root, a, b]: [&str; 3]) -> [&'static str; 3] {
     let plan = |text: &str| Arc::new(compiled(text).0.plan);
     let policy = policy(policy_text);
     let (root, workflows) = (plan(root), BTreeMap::from([("a".to_owned(), plan(a)), ("b".to_owned(), plan(b))]));
-    let tree = policy.surroundings(&root, &workflows);
+    let tree = policy.surroundings(&root, &workflows).unwrap();
     let verdict = |plan: &Arc<Plan>, around: Surroundings| {
         let guarded = policy.guarded_within(plan, None, &around);
         let guard = guarded.number_of("x").and_then(|step| guarded.step(step).guard);
@@ -315,6 +315,49 @@ fn labels_go_into_children_and_come_back() {
     ] {
         assert_eq!(in_a_tree(policy, [&root, &a, &b]), expected, "{root}\n{a}\n{b}");
     }
+}
+
+/// The number of follows for a chain of workflows, in which an untrusted value goes down and a private one comes up.
+fn follows_in_a_chain(length: usize, name: impl Fn(usize) -> String) -> usize {
+    let plan = |text: &str| Arc::new(compiled(text).0.plan);
+    let start = |of: &str, at: usize| format!("- {{id: go, type: subworkflow, workflow: {}, input: '{of}'}}", name(at));
+    let root = plan(&format!("{HTTP}{}", start("@get.body", 0)));
+    let last = length - 1;
+    let link = |at: usize| match at == last {
+        true => plan("variables: {v: {private: true}}\nsteps: [{id: r, type: return, input: '@vars.v'}]"),
+        false => plan(&format!("steps:\n{}\n- {{id: r, type: return, input: '@go'}}", start("@input", at + 1))),
+    };
+    let workflows: BTreeMap<String, Arc<Plan>> = (0..length).map(|at| (name(at), link(at))).collect();
+    let tree = policy("{flows: {untrusted: {payment: deny}}}").surroundings(&root, &workflows).unwrap();
+    assert!(tree.of(&name(last)).input.untrusted.is_some(), "the value goes all the way down");
+    assert!(tree.of_root().private_workflows.contains(&name(0)), "and all the way up");
+    tree.follows()
+}
+
+/// Each workflow is followed once on the way down, and each that starts another one once more on the way up.
+#[test]
+fn the_work_for_a_chain_of_workflows_is_linear_in_both_orders() {
+    for length in [2, 50, 300] {
+        let orders: [&dyn Fn(usize) -> String; 2] = [&|at| format!("w{at:03}"), &|at| format!("w{:03}", 999 - at)];
+        for name in orders {
+            assert_eq!(follows_in_a_chain(length, name), 2 * length + 1, "{length}");
+        }
+    }
+}
+
+/// A workflow that starts all links of a chain waits until the last of them is followed.
+#[test]
+fn a_workflow_that_starts_many_others_is_followed_twice() {
+    let plan = |text: &str| Arc::new(compiled(text).0.plan);
+    let start = |at: usize| format!("- {{id: s{at}, type: subworkflow, workflow: w{at}}}\n");
+    let root = plan(&format!("steps:\n{}", (0..40).map(start).collect::<String>()));
+    let link = |at: usize| match at == 39 {
+        true => plan("variables: {v: {private: true}}\nsteps: [{id: r, type: return, input: '@vars.v'}]"),
+        false => plan(&format!("steps:\n{}- {{id: r, type: return, input: '@s{}'}}", start(at + 1), at + 1)),
+    };
+    let workflows: BTreeMap<String, Arc<Plan>> = (0..40).map(|at| (format!("w{at}"), link(at))).collect();
+    let tree = policy("{flows: {untrusted: {payment: deny}}}").surroundings(&root, &workflows).unwrap();
+    assert_eq!((tree.of_root().private_workflows.len(), tree.follows()), (40, 2 * 40 + 1));
 }
 
 #[test]

@@ -137,7 +137,10 @@ pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(C
         let compiled = compile(&definition).map_err(|problems| in_workflow(name, problems))?;
         Ok(Arc::new(compiled.plan))
     });
-    Ok((compiled, workflows.map_err(|Refusal(problems)| problems)?))
+    let workflows = workflows.map_err(|Refusal(problems)| problems)?;
+    let within = case.settings.surroundings(&compiled.plan, &workflows);
+    within.map_err(|why| Refusal::from(why.to_string()).0)?;
+    Ok((compiled, workflows))
 }
 
 pub(crate) type Workflows = BTreeMap<String, Arc<Plan>>;

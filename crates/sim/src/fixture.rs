@@ -74,7 +74,8 @@ impl Fixture {
         let Given { workflows, sandbox, input, variables, bounds, policy, execution_id, effects, inbox } = given;
         let key = ExecutionKey::new(START_MS, *b"simulation");
         let new = StartRequest::new(Arc::new(plan), "owner");
-        let request = StartRequest { execution_id, workflows, input, variables, bounds, ..new }.guarded(&policy, None);
+        let request = StartRequest { execution_id, workflows, input, variables, bounds, ..new };
+        let request = request.guarded(&policy, None).expect("the workflows of a case were checked together");
         let (plan, workflows, stored_plans) = (request.plan.clone(), request.workflows.clone(), request.stored_plans());
         let start = request.start(key);
         Self { key, plan, effects, answers: None, inbox, sandbox, workflows, start, stored_plans }

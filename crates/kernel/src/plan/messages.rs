@@ -1,5 +1,7 @@
 //! Messages to conversations: which step sends to which conversation, and which agents continue it.
 
+use alloc::{collections::BTreeMap, vec::Vec};
+
 use super::{Agent, Loop, Over, Plan, Work};
 use crate::flow::literal;
 
@@ -46,5 +48,25 @@ impl Plan {
             }
             _ => None,
         }
+    }
+
+    /// Returns the steps that say something in a conversation, by its name: its agents, and the messages to it.
+    pub(crate) fn speakers(&self) -> BTreeMap<&str, Vec<u32>> {
+        let steps = || 0..self.steps.len() as u32;
+        let mut speakers: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for (name, agent) in steps().filter_map(|step| Some((self.conversation_of_agent(step)?, step))) {
+            speakers.entry(name).or_default().push(agent);
+        }
+        let only = speakers.keys().copied().next().filter(|_| speakers.len() == 1);
+        for step in steps() {
+            let Work::Effect { effect, params } = &self.step(step).work else { continue };
+            if effect == MESSAGE_EFFECT
+                && let Some(name) = literal(params, "conversation").or(only)
+                && let Some(of_conversation) = speakers.get_mut(name)
+            {
+                of_conversation.push(step);
+            }
+        }
+        speakers
     }
 }

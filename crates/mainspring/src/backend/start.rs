@@ -52,7 +52,7 @@ pub(super) fn prepare(
     let plan = Arc::new(compiled.plan);
     let workflows = subworkflows::find(&plan, request.workflow, request.subworkflows, context)?;
     let start = StartRequest { workflows, ..engine_request(request, with_calls(plan, request.bounds.max_calls))? };
-    let start = start.guarded(&policy, None);
+    let start = start.guarded(&policy, None).map_err(|why| CliError::from(why.to_string()))?;
     start.admit(&*evaluator()).map_err(CliError::unfit)?;
     let fingerprint = RequestFingerprint::of(&start, request.workspace.is_some());
     Ok(Some((start, fingerprint)))

@@ -63,7 +63,8 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
         workspace: Some(paths::text(&workspace)?),
         ..StartRequest::new(plan, paths::user())
     };
-    let request = request.guarded(&tool_policy::of_settings(&object_settings()?)?, None);
+    let policy = tool_policy::of_settings(&object_settings()?)?;
+    let request = request.guarded(&policy, None).map_err(|why| CliError::from(why.to_string()))?;
     request.admit(&*evaluator()).map_err(CliError::unfit)?;
     let first = match &request.idempotency_key {
         Some(key) => {

@@ -148,7 +148,8 @@ pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workf
         return Err(Problem::field("workflow", why));
     }
     let request = StartRequest { workflows, waits_for_read: drains, ..StartRequest::of(plan, stored, by) };
-    let mut request = request.guarded(&app.settings.effect_policy, Some(repository.organization()));
+    let guarded = request.guarded(&app.settings.effect_policy, Some(repository.organization()));
+    let mut request = guarded.map_err(|why| Problem::field("workflow", why.to_string()))?;
     if let (Value::Map(trigger), false) = (&mut request.trigger, known.is_empty()) {
         trigger.insert(WORKFLOWS_IN_TRIGGER.into(), known.into());
     }
