@@ -3,9 +3,16 @@
 
 mod seal;
 
-use std::{os::unix::net::UnixDatagram, sync::Arc};
+use std::{fmt::Display, os::unix::net::UnixDatagram, sync::Arc};
 
-use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Plan};
+use mainspring_kernel::{
+    effect::{Outcome, undecodable},
+    hash::Hash,
+    input::Input,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::Plan,
+};
 use mainspring_store::{
     AuditEntry, EnqueueRequest, InboxEntry, InboxMessage, ReadLimit, Store, StoreError, StoredPlan, partition_of,
 };
@@ -178,10 +185,20 @@ fn event_by(
         |why: String| MessageError::Unreadable(format!("the message `{}` cannot be read: {why}", message.id));
     let opened = seal::open(store, key, &message).map_err(|_| MessageError::Unavailable)?;
     let input = opened.map_err(|seal::Forged| MessageError::Forged(claimed_parent(&message)))?;
-    let input = Input::decode(input).map_err(|error| match is_newer(store, message.execution) {
-        Ok(false) => unreadable(error.to_string()),
-        Ok(true) | Err(_) => MessageError::Unavailable,
-    })?;
+    let input = match Input::decode(input) {
+        Ok(input) => input,
+        Err(error) => match (is_newer(store, message.execution), Input::decode_receipt_head(input)) {
+            (Ok(false), Some(head)) => undecodable_receipt(head, &error),
+            (Ok(false), None) => return Err(unreadable(error.to_string())),
+            (Ok(true) | Err(_), _) => return Err(MessageError::Unavailable),
+        },
+    };
+    let input = match input {
+        Input::Receipt { instance, attempt, outcome } => {
+            Input::Receipt { instance, attempt, outcome: outcome.decodable() }
+        }
+        input => input,
+    };
     let Input::Start(start) = input else {
         let queued = PendingInput { input, message: Some(message.id.into()), ticket: None, audit: None };
         return Ok(Event::Take(message.execution, queued));
@@ -210,6 +227,11 @@ fn event_by(
     Ok(Event::Start(Box::new(NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit })))
 }
 
+/// Replaces a receipt whose outcome cannot be decoded by one that fails the attempt, so that its step goes on without it.
+fn undecodable_receipt((instance, attempt): (Instance, u32), why: &dyn Display) -> Input {
+    Input::Receipt { instance, attempt, outcome: Outcome::Failed(undecodable(why)) }
+}
+
 /// The parent that a forged start names.
 fn claimed_parent(message: &InboxMessage) -> Option<ExecutionKey> {
     let input = Input::decode(seal::unproved(&message.body)).ok().filter(|_| message.id == START)?;
@@ -223,7 +245,7 @@ const START: &str = "start";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainspring_kernel::{instance::Instance, plan::Decision, value::Value};
+    use mainspring_kernel::{plan::Decision, value::Value};
 
     fn decide(step: u32, rounds: &[u32], gate: u32, decision: Decision, by: &str, reason: &str) -> String {
         let instance = Instance { step, rounds: rounds.to_vec() };

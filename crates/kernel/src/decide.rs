@@ -42,9 +42,9 @@ use crate::{
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{
-        EVALUATIONS_AT_A_TIME_MAX, EXECUTION_JOURNAL_BYTES_MAX, EXECUTION_MEMORY_BYTES_MAX, TURN_BYTES_MAX,
-        TURN_BYTES_PER_STEP, TURN_EVALUATIONS_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, UNCOUNTED_MAX, VALUE_BYTES_MAX,
-        VALUE_MEMORY_BYTES_MAX,
+        EVALUATIONS_AT_A_TIME_MAX, EXECUTION_JOURNAL_BYTES_MAX, EXECUTION_MEMORY_BYTES_MAX, RESULT_DEPTH_MAX,
+        TURN_BYTES_MAX, TURN_BYTES_PER_STEP, TURN_EVALUATIONS_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, UNCOUNTED_MAX,
+        VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX,
     },
     plan::{AgentPart, Work},
     record::{Ending, FailureDisposition, Fault, Payload, Record},
@@ -57,8 +57,8 @@ use evaluations::Task;
 use executions::Weights;
 
 pub use crate::decide_version::{
-    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE, SIGNAL_BYTES_SINCE,
-    SIGNED_RECEIPTS_SINCE,
+    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
+    SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
 };
 
 /// Failure code that a parent receives when its child is quarantined.
@@ -536,6 +536,10 @@ impl Decider<'_> {
     /// after a failure.
     fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
+        if self.is_too_deep(&output) {
+            let failure = begin::too_deep(&format!("step `{}`: its output", plan.id(instance.step)));
+            return self.fail(instance, failure);
+        }
         let bail = plan.step(instance.step).bail.as_ref();
         self.record(Record::StepCompleted { instance: instance.clone(), output: output.clone().into() })?;
         if plan.agent_part(instance.step) == Some(AgentPart::Model) {
@@ -609,6 +613,11 @@ impl Decider<'_> {
     /// True if a value exceeds the maximum size of a value, encoded or in memory.
     fn is_too_large(&self, value: &Value, encoded_bytes: usize) -> bool {
         encoded_bytes > VALUE_BYTES_MAX || (self.counts_memory() && of_value(value) > VALUE_MEMORY_BYTES_MAX)
+    }
+
+    /// True if a value is nested too deep to be read again with what contains it.
+    fn is_too_deep(&self, value: &Value) -> bool {
+        self.state.decide_version >= DEPTH_SINCE && value.is_deeper_than(RESULT_DEPTH_MAX)
     }
 
     /// Ends the execution and returns true if it exceeds the limit on memory or journal size. Running attempts are

@@ -76,3 +76,6 @@ pub const SIGNED_RECEIPTS_SINCE: u32 = 10;
 /// - the number of steps that wait for an answer of a conversation is limited;
 /// - the size of a conversation is checked before each turn, also the first, and not after the final answer.
 pub(crate) const SENT_MESSAGES_SINCE: u32 = 11;
+
+/// Version since which the nesting of inputs and outputs is limited. Deeper ones were written and could not be read again.
+pub const DEPTH_SINCE: u32 = 11;

@@ -2,9 +2,29 @@
 //!
 //! The kernel performs no effects. An executor may crash, so an outcome may also say that the result is unknown.
 
-use alloc::{boxed::Box, string::String};
+use alloc::{
+    boxed::Box,
+    format,
+    string::{String, ToString},
+};
+use core::{fmt::Display, mem::take};
 
-use crate::{budget::Usage, failure::Failure, hash::Hash, key::ExecutionKey, secret::SecretUses, value::Value};
+use crate::{
+    budget::Usage,
+    cbor,
+    failure::{Class, Failure},
+    hash::Hash,
+    key::ExecutionKey,
+    limits::{
+        FAILURE_CODE_BYTES_MAX, FAILURE_MESSAGE_BYTES_MAX, RESULT_DEPTH_MAX, VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX,
+    },
+    secret::SecretUses,
+    value::Value,
+    value_size::of_value,
+};
+
+/// Code of the failure of an attempt whose receipt cannot be decoded.
+pub const RECEIPT_UNDECODABLE: &str = "receipt_undecodable";
 
 /// Variable that is `true` in the environment of every step of an execution (second specification, "Session
 /// Bootstrapping").
@@ -104,5 +124,79 @@ impl From<ChildEnd> for Outcome {
             ChildEnd::Failed(failure) => Self::Failed(failure),
             ChildEnd::Cancelled(reason) => Self::Cancelled(reason),
         }
+    }
+}
+
+impl Outcome {
+    /// Replaces an outcome that no journal could contain and give back. A result that is nested too deep, or too large, becomes
+    /// the failure [`RECEIPT_UNDECODABLE`]. A failure keeps its code, and loses details beyond these bounds.
+    ///
+    /// Every outcome passes through this before it becomes an input, from an executor as well as from the inbox. A frame that
+    /// contains another one could be written, and not be read.
+    #[must_use]
+    pub fn decodable(mut self) -> Self {
+        match &mut self {
+            Self::Done(value) => {
+                if let Some(why) = unstorable(value) {
+                    return Self::Failed(undecodable(&why));
+                }
+            }
+            Self::Failed(failure) => bound(failure),
+            Self::Stopped(details) => {
+                if unstorable(details).is_some() {
+                    *details = Value::Null;
+                }
+            }
+            Self::Child { end, .. } | Self::ChildWithUsage { end, .. } => {
+                let refused = match end {
+                    ChildEnd::Done(value) => unstorable(value),
+                    ChildEnd::Failed(failure) => {
+                        bound(failure);
+                        None
+                    }
+                    ChildEnd::Cancelled(_) => None,
+                };
+                if let Some(why) = refused {
+                    *end = ChildEnd::Failed(undecodable(&why));
+                }
+            }
+            Self::Interrupted | Self::Cancelled(_) => {}
+        }
+        self
+    }
+}
+
+/// Returns the failure of an attempt whose receipt cannot be decoded for this reason. The effect may have taken place, so it
+/// is not retried unless a policy says so.
+pub fn undecodable(why: &dyn Display) -> Failure {
+    let message = format!("the result arrived and cannot be decoded: {why}; the effect may have taken place");
+    Failure::new(Class::Invalid, RECEIPT_UNDECODABLE, message)
+}
+
+/// Returns the bound that a value exceeds.
+fn unstorable(value: &Value) -> Option<String> {
+    if value.is_deeper_than(RESULT_DEPTH_MAX) {
+        return Some(format!("it is nested more than {RESULT_DEPTH_MAX} deep"));
+    }
+    let bytes = cbor::byte_count(value);
+    if bytes > VALUE_BYTES_MAX {
+        return Some(format!("it takes {bytes} bytes, more than {VALUE_BYTES_MAX}"));
+    }
+    let memory = of_value(value);
+    (memory > VALUE_MEMORY_BYTES_MAX)
+        .then(|| format!("it takes {memory} bytes of memory, more than {VALUE_MEMORY_BYTES_MAX}"))
+}
+
+/// Cuts a failure to what a journal can contain.
+fn bound(failure: &mut Failure) {
+    if unstorable(&failure.details).is_some() {
+        failure.details = Value::Null;
+    }
+    if failure.code.len() > FAILURE_CODE_BYTES_MAX {
+        failure.code = RECEIPT_UNDECODABLE.to_string();
+    }
+    if failure.message.len() > FAILURE_MESSAGE_BYTES_MAX {
+        let text = take(&mut failure.message);
+        failure.message = text[..text.floor_char_boundary(FAILURE_MESSAGE_BYTES_MAX)].to_string();
     }
 }

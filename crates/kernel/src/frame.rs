@@ -15,6 +15,7 @@ use crate::{
     evaluation::Evaluated,
     hash::Hash,
     input::Input,
+    instance::Instance,
     record::Record,
     stored_frame::{StoredFrame, StoredValue},
 };
@@ -23,6 +24,9 @@ use codec::{Decoder, Encoder, Item};
 
 /// Version of the frames that this build writes. Each frame states its version.
 pub const FRAME_VERSION: u32 = 1;
+
+/// The tag of [`Input::Receipt`], as `tags.rs` has it.
+const RECEIPT_TAG: u64 = 1;
 
 /// One turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -172,6 +176,15 @@ impl Input {
         let input = Self::read(&mut from)?;
         from.finish()?;
         Ok(input)
+    }
+
+    /// Returns the step instance and the attempt of an encoded receipt whose outcome cannot be decoded. `None` for other
+    /// inputs, and if that much cannot be decoded either.
+    pub fn decode_receipt_head(bytes: &[u8]) -> Option<(Instance, u32)> {
+        let mut from = Decoder::inline(bytes);
+        let is_receipt = from.reader.array().ok()? == 4 && from.reader.unsigned().ok()? == RECEIPT_TAG;
+        is_receipt.then_some(())?;
+        Some((Item::read(&mut from).ok()?, Item::read(&mut from).ok()?))
     }
 }
 

@@ -132,6 +132,16 @@ impl Value {
         Self::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 
+    /// True if a part of the value lies more than this many levels below it.
+    pub fn is_deeper_than(&self, levels: usize) -> bool {
+        let is_inner_deeper = |inner: &Self| levels == 0 || inner.is_deeper_than(levels - 1);
+        match self {
+            Self::List(items) => items.iter().any(is_inner_deeper),
+            Self::Map(map) => map.values().any(is_inner_deeper),
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Text(_) => false,
+        }
+    }
+
     /// Returns a field, if the value is an object that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map().and_then(|map| map.get(key))

@@ -4,6 +4,8 @@
 mod agent_failures;
 #[path = "decide/children.rs"]
 mod children;
+#[path = "decide/depth.rs"]
+mod depth;
 #[path = "decide/evaluations.rs"]
 mod evaluations;
 #[path = "decide/existence.rs"]

@@ -28,7 +28,7 @@ pub(super) fn cut_to_value(bytes: &[u8]) -> Value {
 
 fn json_of(content_type: Option<&str>, bytes: &[u8]) -> Option<Value> {
     let value = content_type.filter(|content_type| is_json(content_type)).and_then(|_| json::data(bytes).ok())?;
-    (!is_deeper(&value, BODY_DEPTH_MAX)).then_some(value)
+    (!value.is_deeper_than(BODY_DEPTH_MAX)).then_some(value)
 }
 
 /// Matches `application/json`, `text/json` and every type with the suffix `+json` (RFC 6839, 3.1).
@@ -36,15 +36,6 @@ fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let subtype = essence.split_once('/').map(|(_, subtype)| subtype);
     subtype.is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
-}
-
-fn is_deeper(value: &Value, depth_max: usize) -> bool {
-    let is_inner_deeper = |inner: &Value| depth_max == 0 || is_deeper(inner, depth_max - 1);
-    match value {
-        Value::List(list) => list.iter().any(is_inner_deeper),
-        Value::Map(map) => map.values().any(is_inner_deeper),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Text(_) => false,
-    }
 }
 
 #[cfg(test)]

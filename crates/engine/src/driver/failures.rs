@@ -72,7 +72,8 @@ impl OutcomeGuard {
 
     pub(super) fn notify(&mut self, outcome: Outcome) {
         if let Some((execution, instance, number)) = self.attempt.take() {
-            let _ = self.commands.send(Command::Node(NodeEvent::Ended(execution, instance, number, outcome)));
+            let ended = NodeEvent::Ended(execution, instance, number, outcome.decodable());
+            let _ = self.commands.send(Command::Node(ended));
         }
     }
 }

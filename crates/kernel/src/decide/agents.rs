@@ -49,8 +49,8 @@ impl Decider<'_> {
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
         let encoded = cbor::encode(&settings);
-        if self.is_too_large(&settings, encoded.len()) {
-            return self.fail_for_size(instance);
+        if self.refuses_input(instance, &settings, encoded.len())? {
+            return Ok(());
         }
         // The intents of all calls depend on the settings through this hash.
         self.started(instance, settings, Some(Hash::of(&encoded)))

@@ -10,7 +10,7 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::{Instance, Scope},
-    limits::{FINALLY_STEPS_MAX, VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX, WAIT_MAX_MS},
+    limits::{FINALLY_STEPS_MAX, RESULT_DEPTH_MAX, VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX, WAIT_MAX_MS},
     plan::Work,
     record::{Ending, HaltReason, Record, SkipReason},
     reference::Miss,
@@ -106,6 +106,9 @@ impl Decider<'_> {
         if !self.is_bounded() {
             return None;
         }
+        if self.is_too_deep(output) {
+            return Some(too_deep("the output of the execution"));
+        }
         let is_step = self.state.lineage.parent.is_some();
         let bytes_max = if is_step { self.output_bytes_max() } else { VALUE_BYTES_MAX };
         let size = cbor::byte_count(output);
@@ -187,7 +190,26 @@ impl Decider<'_> {
         self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })
     }
 
-    pub(super) fn fail_for_size(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
+    /// Fails a step and returns true if its input is too large, or nested too deep to be read again.
+    pub(super) fn refuses_input(
+        &mut self,
+        instance: &Instance,
+        input: &Value,
+        encoded_bytes: usize,
+    ) -> Result<bool, IllegalTransition> {
+        if self.is_too_large(input, encoded_bytes) {
+            self.fail_for_size(instance)?;
+            return Ok(true);
+        }
+        let is_refused = self.is_too_deep(input);
+        if is_refused {
+            let failure = too_deep(&format!("step `{}`: its input", self.state.plan.id(instance.step)));
+            self.fail(instance, failure)?;
+        }
+        Ok(is_refused)
+    }
+
+    fn fail_for_size(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
         let id = self.state.plan.id(instance.step);
         let message = format!(
             "step `{id}`: its input is larger than {VALUE_BYTES_MAX} bytes, or takes more than {VALUE_MEMORY_BYTES_MAX} bytes of memory"
@@ -203,6 +225,13 @@ impl Decider<'_> {
         );
         self.fail(instance, Failure::new(Class::Invalid, "reference_not_found", message))
     }
+}
+
+/// Returns the failure of a value that no reader of values accepts.
+pub(super) fn too_deep(value: &str) -> Failure {
+    let message =
+        format!("{value} is nested more than {RESULT_DEPTH_MAX} deep; flatten it, or give deep data as a text of JSON");
+    Failure::new(Class::Policy, "value_too_deep", message)
 }
 
 pub(super) fn unreadable_condition(step: &str, key: &str, unreadable: &Unreadable) -> Failure {

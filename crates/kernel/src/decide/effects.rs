@@ -97,8 +97,8 @@ impl Decider<'_> {
     fn start_effect(&mut self, instance: &Instance, name: &str, params: Value) -> Result<(), IllegalTransition> {
         let encoded = cbor::encode(&params);
         self.count_bytes(encoded.len());
-        if self.is_too_large(&params, encoded.len()) {
-            return self.fail_for_size(instance);
+        if self.refuses_input(instance, &params, encoded.len())? {
+            return Ok(());
         }
         let intent = self.intent(instance, name, &encoded);
         match self.guard(instance, &params) {

@@ -73,8 +73,8 @@ impl Decider<'_> {
         };
         let size = cbor::byte_count(&input);
         self.count_bytes(size);
-        if self.is_too_large(&input, size) {
-            return self.fail_for_size(instance);
+        if self.refuses_input(instance, &input, size)? {
+            return Ok(());
         }
         self.started(instance, input, None)?;
         self.ask_code(instance, 1);

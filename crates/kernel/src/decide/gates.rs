@@ -34,8 +34,8 @@ impl Decider<'_> {
         };
         let prompt = crate::template::text_form(&prompt);
         let question = Value::map([("prompt", Value::Text(prompt)), ("items", items)]);
-        if self.is_bounded() && self.is_too_large(&question, cbor::byte_count(&question)) {
-            return self.fail_for_size(instance);
+        if self.is_bounded() && self.refuses_input(instance, &question, cbor::byte_count(&question))? {
+            return Ok(());
         }
         self.started(instance, question.clone(), None)?;
         self.record(Record::GateOpened {
@@ -117,8 +117,8 @@ impl Decider<'_> {
             ("inputHash", Hash::of(&cbor::encode(&params)).prefixed().into()),
         ]);
         let question = Value::map([("prompt", Value::Text(prompt)), ("items", items)]);
-        if self.is_bounded() && self.is_too_large(&question, cbor::byte_count(&question)) {
-            return self.fail_for_size(instance);
+        if self.is_bounded() && self.refuses_input(instance, &question, cbor::byte_count(&question))? {
+            return Ok(());
         }
         self.started(instance, params, Some(intent))?;
         self.record(Record::GateOpened {

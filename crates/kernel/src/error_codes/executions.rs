@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 138] = [
+pub(super) static CODES: [ErrorCode; 140] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -107,6 +107,18 @@ pub(super) static CODES: [ErrorCode; 138] = [
         Policy,
         "An output is larger than 256 KiB, or than `maxOutputBytes`.",
         "Write large data to a file, and pass its name.",
+    ),
+    execution(
+        "value_too_deep",
+        Policy,
+        "An input or an output is nested more than 94 levels deep.",
+        "Flatten it, or pass deep data as a text of JSON.",
+    ),
+    execution(
+        "receipt_undecodable",
+        Invalid,
+        "The result of a call arrived and cannot be decoded: it is nested too deep, too large, or not in the stored form.",
+        "Find out if the call took place, since it is not repeated by itself; then correct what the called service returns.",
     ),
     execution(
         "input_too_large",
