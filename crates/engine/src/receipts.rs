@@ -4,12 +4,13 @@
 //! stays in the memory of this process: a copy of the data folder cannot sign.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
 use mainspring_evidence::{
-    receipts::{Certificate, ExecutorKey, Fault, KnownKeys, Proof},
+    receipts::{Certificate, ExecutorKey, Fault, KnownKeys, Proof, SignatureChecks},
     signing::{PublicKey, SigningKey},
 };
 use mainspring_kernel::{
@@ -25,7 +26,7 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Batch, CommitError, NewReceipt, Part, PartOutcome, Signed, Store, StoreError, StoredExecutorKey,
+    Batch, CommitError, LateReceipt, NewReceipt, Part, PartOutcome, Signed, Store, StoreError, StoredExecutorKey,
 };
 
 use crate::{
@@ -185,6 +186,25 @@ impl ReceiptCounts {
     }
 }
 
+/// The place of a receipt among those of an execution. A receipt that is recorded later does not change the places of
+/// others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReceiptPlace {
+    /// The sequence of its frame.
+    Frame(u64),
+    /// The number of a late receipt, from 0. Late receipts follow those of the journal.
+    Late(u64),
+}
+
+/// The end of a part of the receipts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PageEnd {
+    /// The place of the last receipt that was passed, if others follow.
+    pub next: Option<ReceiptPlace>,
+    /// The number of signatures that were checked.
+    pub signature_checks: u64,
+}
+
 impl Loader {
     /// Checks the receipts of an execution, in order, the late ones last, and passes each. `None` if the execution does
     /// not exist.
@@ -196,15 +216,55 @@ impl Loader {
         execution: ExecutionKey,
         mut each: impl FnMut(CheckedReceipt),
     ) -> Result<Option<ReceiptCounts>, LoadError> {
-        let mut check = Check::new(&**self.store(), self.public_key());
-        let (mut counts, mut failed) = (ReceiptCounts::default(), None);
-        let mut take = |checked: CheckedReceipt, counts: &mut ReceiptCounts| {
+        let mut counts = ReceiptCounts::default();
+        let take = |_, checked: CheckedReceipt| {
             counts.count(&checked);
             each(checked);
         };
+        let read = self.visit_receipts(execution, |_| true, take)?;
+        Ok(read.map(|_| counts))
+    }
+
+    /// Checks the receipts after a place, or all if there is none, and passes each until `each` returns false. Only their
+    /// signatures are checked, but the whole journal is read. `None` if the execution does not exist.
+    ///
+    /// # Errors
+    /// Fails if the journal is broken or the store does not answer.
+    pub fn receipts_after(
+        &self,
+        execution: ExecutionKey,
+        after: Option<ReceiptPlace>,
+        mut each: impl FnMut(CheckedReceipt) -> bool,
+    ) -> Result<Option<PageEnd>, LoadError> {
+        let (is_full, has_more, mut last) = (Cell::new(false), Cell::new(false), None);
+        let wants = |place| {
+            let is_behind = after.is_none_or(|after| place > after);
+            has_more.set(has_more.get() || is_behind && is_full.get());
+            is_behind && !is_full.get()
+        };
+        let take = |place, checked| {
+            last = Some(place);
+            is_full.set(!each(checked));
+        };
+        let read = self.visit_receipts(execution, wants, take)?;
+        let next = last.filter(|_| has_more.get());
+        Ok(read.map(|signature_checks| PageEnd { next, signature_checks }))
+    }
+
+    /// Asks for each receipt if it is wanted, and checks and passes those that are. Returns the number of signatures that
+    /// were checked.
+    fn visit_receipts(
+        &self,
+        execution: ExecutionKey,
+        wants: impl Fn(ReceiptPlace) -> bool,
+        mut take: impl FnMut(ReceiptPlace, CheckedReceipt),
+    ) -> Result<Option<u64>, LoadError> {
+        let mut check = Check::new(&**self.store(), self.public_key());
+        let mut failed = None;
         let read = self.walk(execution, |fold, stored| {
-            match check.frame(fold, stored)? {
-                Ok(checked) => checked.into_iter().for_each(|checked| take(checked, &mut counts)),
+            let place = ReceiptPlace::Frame(stored.sequence);
+            match check.frame(fold, stored, || wants(place))? {
+                Ok(checked) => checked.into_iter().for_each(|checked| take(place, checked)),
                 Err(error) => _ = failed.get_or_insert(error),
             }
             Ok(())
@@ -215,16 +275,18 @@ impl Loader {
         let Some(read) = read else { return Ok(None) };
         // Late receipts have an order of their own: those of an older release come before the first signed one.
         check.has_signed = false;
-        for late in self.store().late_receipts(execution)? {
-            let Some(input) = (!late.body.is_empty()).then(|| Input::decode(&late.body).ok()).flatten() else {
+        for (place, late) in (0..).map(ReceiptPlace::Late).zip(self.store().late_receipts(execution)?) {
+            // An erased one has no body.
+            if late.body.is_empty() {
                 continue;
-            };
-            let payload = payload_of_late(&late.body);
-            let make = |via| Receipt::of(&read.journal.state, &input, None, via, late.at, None);
-            let checked = check.checked(&read.journal.state, make, payload, late.proof)?;
-            checked.into_iter().for_each(|checked| take(checked, &mut counts));
+            }
+            if !wants(place) {
+                check.has_signed |= late.proof.is_some();
+                continue;
+            }
+            take(place, check.late(&read.journal.state, late)?);
         }
-        Ok(Some(counts))
+        Ok(Some(check.signatures.count()))
     }
 
     /// The public part of the key that certifies executor keys.
@@ -243,19 +305,22 @@ struct Check<'s> {
     /// The sequence from which on no proofs were read.
     proofs_from: Option<u64>,
     has_signed: bool,
+    signatures: SignatureChecks,
 }
 
 impl<'s> Check<'s> {
     fn new(store: &'s dyn Store, installation: PublicKey) -> Self {
         let (keys, proofs) = (BTreeMap::new(), VecDeque::new());
-        Self { store, installation, keys, proofs, proofs_from: Some(0), has_signed: false }
+        let (has_signed, signatures) = (false, SignatureChecks::default());
+        Self { store, installation, keys, proofs, proofs_from: Some(0), has_signed, signatures }
     }
 
-    /// Applies a frame, and checks the receipt in it. A failure of the store does not end the walk.
+    /// Applies a frame, and checks the receipt in it if that is wanted. A failure of the store does not end the walk.
     fn frame(
         &mut self,
         fold: &mut Fold,
         stored: &StoredFrame,
+        is_wanted: impl FnOnce() -> bool,
     ) -> Result<Result<Option<CheckedReceipt>, StoreError>, mainspring_kernel::journal::Broken> {
         let (Frame { input, .. }, hash) = fold.read(stored)?;
         let intent = intent_of(&fold.state, &input);
@@ -264,10 +329,33 @@ impl<'s> Check<'s> {
             Ok(proof) => proof,
             Err(error) => return Ok(Err(error)),
         };
-        let Ok(payload) = payload_of_frame(&stored.frame) else { return Ok(Ok(None)) };
         let of_frame = Some((stored.sequence, hash));
         let make = |via| Receipt::of(&fold.state, &input, intent, via, frame.now, of_frame);
+        let is_receipt = matches!(input, Input::Receipt { .. }) && make(Via::Executor).is_some();
+        if !is_receipt || !is_wanted() {
+            self.has_signed |= is_receipt && proof.is_some();
+            return Ok(Ok(None));
+        }
+        let Ok(payload) = payload_of_frame(&stored.frame) else { return Ok(Ok(None)) };
         Ok(self.checked(&fold.state, make, payload, proof))
+    }
+
+    /// Checks a late receipt. One that cannot be decoded is broken, since nothing else writes such rows.
+    fn late(&mut self, state: &State, late: LateReceipt) -> Result<CheckedReceipt, StoreError> {
+        let (payload, input) = (payload_of_late(&late.body), Input::decode(&late.body));
+        if let Ok(input) = &input {
+            let make = |via| Receipt::of(state, input, None, via, late.at, None);
+            if let Some(checked) = self.checked(state, make, payload, late.proof.clone())? {
+                return Ok(checked);
+            }
+        }
+        let why = match input {
+            Ok(_) => "it is not the receipt of a step of this workflow".into(),
+            Err(error) => format!("its content cannot be decoded: {error}"),
+        };
+        self.has_signed |= late.proof.is_some();
+        let receipt = Receipt::undecodable(state, &late.body, late.at);
+        Ok(CheckedReceipt { receipt, payload, proof: late.proof, verdict: Verdict::Broken(why) })
     }
 
     fn checked(
@@ -312,7 +400,7 @@ impl<'s> Check<'s> {
         let Some(certificate) = certificate else {
             return Ok(Verdict::Broken(Fault::UnknownExecutor(proof.key).to_string()));
         };
-        Ok(match certificate.check(receipt, payload, proof) {
+        Ok(match self.signatures.check(&certificate, receipt, payload, proof) {
             Ok(()) => Verdict::Proven(certificate),
             Err(fault) => Verdict::Broken(fault.to_string()),
         })

@@ -75,6 +75,15 @@ pub struct Proof {
 #[derive(Debug, Clone, Default)]
 pub struct KnownKeys(BTreeMap<Hash, Certificate>);
 
+/// Checks receipts one after another. The receipts of a group have one signature and follow each other, so it is checked
+/// once for all of them.
+#[derive(Debug, Default)]
+pub struct SignatureChecks {
+    /// The last signature that was checked and is right: the key, what it has signed, and the signature.
+    last: Option<(PublicKey, Hash, [u8; SIGNATURE_BYTES])>,
+    count: u64,
+}
+
 /// The result of checking a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -175,16 +184,6 @@ impl Certificate {
         installation.has_signed(&self.statement(), &self.signature)
     }
 
-    /// Checks that the key of this certificate has signed a receipt. The certificate itself is not checked.
-    ///
-    /// # Errors
-    /// Fails if the key has signed something else.
-    pub fn check(&self, receipt: &Receipt, payload: Hash, proof: &Proof) -> Result<(), Fault> {
-        let envelope = receipt.envelope(payload, &self.recorder());
-        let is_signed = self.key.has_signed(&statement_of(proof.root(&envelope)), &proof.signature);
-        if is_signed { Ok(()) } else { Err(Fault::OtherReceipt(proof.key)) }
-    }
-
     fn statement(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.array(5);
@@ -233,6 +232,37 @@ impl Certificate {
             ("since", rfc3339(self.since).into()),
             ("version", self.release.as_str().into()),
         ])
+    }
+}
+
+impl SignatureChecks {
+    /// Checks that the key of a certificate has signed a receipt. The certificate itself is not checked.
+    ///
+    /// # Errors
+    /// Fails if the key has signed something else.
+    pub fn check(
+        &mut self,
+        certificate: &Certificate,
+        receipt: &Receipt,
+        payload: Hash,
+        proof: &Proof,
+    ) -> Result<(), Fault> {
+        let root = proof.root(&receipt.envelope(payload, &certificate.recorder()));
+        let signed = (certificate.key, root, proof.signature);
+        if self.last == Some(signed) {
+            return Ok(());
+        }
+        self.count += 1;
+        if !certificate.key.has_signed(&statement_of(root), &proof.signature) {
+            return Err(Fault::OtherReceipt(proof.key));
+        }
+        self.last = Some(signed);
+        Ok(())
+    }
+
+    /// Returns the number of signatures that were checked.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 }
 
@@ -307,9 +337,15 @@ impl KnownKeys {
     ///
     /// # Errors
     /// Says why the receipt is not proven.
-    pub fn check(&self, receipt: &Receipt, payload: Hash, proof: &Proof) -> Result<&Certificate, Fault> {
+    pub fn check(
+        &self,
+        receipt: &Receipt,
+        payload: Hash,
+        proof: &Proof,
+        checks: &mut SignatureChecks,
+    ) -> Result<&Certificate, Fault> {
         let certificate = self.get(proof.key).ok_or(Fault::UnknownExecutor(proof.key))?;
-        certificate.check(receipt, payload, proof).map(|()| certificate)
+        checks.check(certificate, receipt, payload, proof).map(|()| certificate)
     }
 }
 

@@ -49,7 +49,7 @@ pub struct Receipt {
     pub intent: Option<Hash>,
     /// Kind of the call: an effect such as `bash`, or another kind of work that gets a receipt.
     pub effect: String,
-    /// `done`, `failed`, `stopped`, `interrupted` or `cancelled`.
+    /// `done`, `failed`, `stopped`, `interrupted` or `cancelled`; `undecodable` for a [broken](Self::undecodable) one.
     pub status: &'static str,
     /// The way to the node that recorded it.
     pub via: Via,
@@ -121,6 +121,27 @@ impl Receipt {
             at,
             frame,
         })
+    }
+
+    /// Describes a late receipt whose body is not the receipt of a step of the plan. Step and attempt are those of the body, if
+    /// they can be decoded.
+    pub fn undecodable(state: &State, body: &[u8], at: u64) -> Self {
+        let head = Input::decode_receipt_head(body);
+        let known = head.as_ref().filter(|(instance, _)| state.plan.steps.len() > instance.step as usize);
+        let start = state.start.as_ref();
+        Self {
+            execution: state.key,
+            workflow_hash: start.map(|start| start.workflow_hash).unwrap_or_default(),
+            plan_hash: start.map(|start| start.plan_hash).unwrap_or_default(),
+            step: known.map(|(instance, _)| instance.name(&state.plan)).unwrap_or_default(),
+            attempt: head.as_ref().map_or(0, |(_, attempt)| *attempt),
+            intent: None,
+            effect: known.map(|(instance, _)| effect_of(&state.plan, instance).into()).unwrap_or_default(),
+            status: "undecodable",
+            via: Via::Inbox,
+            at,
+            frame: None,
+        }
     }
 
     /// Encodes the envelope as deterministic CBOR. `payload` is [that of the frame](payload_of_frame), or

@@ -333,6 +333,26 @@ fn a_late_receipt_is_signed_and_erased_with_its_signature() {
     assert!(check(&store, execution).0.broken.is_some_and(|why| why.contains("a late receipt")));
     intruder.execute("UPDATE late_receipts SET at = at - 1, body = ?1", [other]).unwrap();
     assert!(check(&store, execution).0.broken.is_some_and(|why| why.contains("a late receipt")));
+    // A late receipt with a proof that is none, and one whose content is none, are broken and not left out.
+    let honest = store.late_receipts(execution).unwrap().remove(0);
+    for (body, proof, part) in [
+        (&honest.body[..], &b"garbage"[..], "its signature cannot be read"),
+        (b"garbage", honest.proof.as_deref().unwrap(), "its content cannot be decoded"),
+        (
+            b"\x84\x01\x81\x00\x02\xff",
+            b"garbage",
+            "the receipt of step `first`, attempt 2: its content cannot be decoded",
+        ),
+        (&Input::Admit.encode(), b"garbage", "it is not the receipt of a step"),
+    ] {
+        intruder.execute("UPDATE late_receipts SET body = ?1, receipt_proof = ?2", [body, proof]).unwrap();
+        let (counts, all) = check(&store, execution);
+        assert_eq!((counts.proven, counts.unsigned, all.len()), (3, 0, 4), "{part}");
+        assert!(counts.broken.as_ref().is_some_and(|why| why.contains(part)), "{part}: {counts:?}");
+        assert_eq!(all[3].to_value().get("signature").and_then(Value::as_text), Some("broken"));
+    }
+    let (body, proof) = (honest.body.clone(), honest.proof.clone().unwrap());
+    intruder.execute("UPDATE late_receipts SET body = ?1, receipt_proof = ?2", [body, proof]).unwrap();
     intruder.execute("UPDATE late_receipts SET receipt_proof = NULL", []).unwrap();
     assert!(check(&store, execution).0.broken.is_some_and(|why| why.contains("its signature is missing")));
     let loader = Loader::new(store.clone(), KEY);

@@ -2300,7 +2300,8 @@ export interface paths {
         };
         /**
          * List the receipts of an execution, and check their signatures.
-         * @description Each page reads the whole journal.
+         * @description Each page reads the whole journal, and checks the signatures of its own receipts. A cursor names the last receipt of its
+         *     page, so receipts that arrive in the meantime repeat none and skip none of the journal.
          */
         get: {
             parameters: {
@@ -10711,7 +10712,7 @@ export interface components {
             at: string;
             /**
              * Format: int32
-             * @description Number of the attempt, from 1.
+             * @description Number of the attempt, from 1; 0 if the receipt is broken and names none.
              */
             attempt: number;
             /** @description Kind of the call, such as `bash`. */
@@ -10730,9 +10731,9 @@ export interface components {
             planHash: string;
             /** @description `verified`; `unsigned` for a receipt from before receipts were signed; `broken`. */
             signature: string;
-            /** @description `done`, `failed`, `stopped`, `interrupted` or `cancelled`. */
+            /** @description `done`, `failed`, `stopped`, `interrupted` or `cancelled`; `undecodable` for a late receipt that is broken. */
             status: string;
-            /** @description Step instance, such as `fetch[3].parse`. */
+            /** @description Step instance, such as `fetch[3].parse`; empty if the receipt is broken and names none. */
             step: string;
             /** @description `executor` or `inbox`. */
             via: string;

@@ -9,7 +9,9 @@ mod inbox;
 mod loading;
 mod quarantine;
 mod quarantine_notices;
+mod receipts;
 mod silence;
+mod undecodable;
 mod unfinished;
 mod watching;
 

@@ -35,6 +35,11 @@ fn sign(key: &ExecutorKey, count: u8) -> Vec<Proof> {
     key.sign(&(0..count).map(envelope).collect::<Vec<_>>())
 }
 
+/// Checks one receipt alone.
+fn check<'k>(known: &'k KnownKeys, receipt: &Receipt, payload: Hash, proof: &Proof) -> Result<&'k Certificate, Fault> {
+    known.check(receipt, payload, proof, &mut SignatureChecks::default())
+}
+
 fn known(keys: &[&ExecutorKey]) -> KnownKeys {
     let encoded: Vec<_> = keys.iter().map(|key| key.certificate().encode()).collect();
     KnownKeys::of(encoded.iter().map(Vec::as_slice), installation().public())
@@ -47,9 +52,9 @@ fn each_receipt_of_a_group_of_every_size_is_proven_alone() {
     for count in 1..=2 * GROUP_RECEIPTS_MAX as u8 + 1 {
         for (number, proof) in (0..).zip(sign(&key, count)) {
             let proof = Proof::decode(&proof.encode()).unwrap();
-            assert_eq!(known.check(&receipt(number), PAYLOAD, &proof), Ok(key.certificate()), "{number} of {count}");
+            assert_eq!(check(&known, &receipt(number), PAYLOAD, &proof), Ok(key.certificate()), "{number} of {count}");
             let other = receipt(number ^ 1);
-            assert_eq!(known.check(&other, PAYLOAD, &proof), Err(Fault::OtherReceipt(proof.key)));
+            assert_eq!(check(&known, &other, PAYLOAD, &proof), Err(Fault::OtherReceipt(proof.key)));
         }
     }
 }
@@ -76,10 +81,10 @@ fn a_change_of_any_field_is_found() {
         Receipt { frame: None, ..honest.clone() },
     ];
     for other in changed {
-        assert_eq!(known.check(&other, PAYLOAD, proof), Err(Fault::OtherReceipt(proof.key)), "{other:?}");
+        assert_eq!(check(&known, &other, PAYLOAD, proof), Err(Fault::OtherReceipt(proof.key)), "{other:?}");
     }
-    assert_eq!(known.check(&honest, Hash([8; 32]), proof), Err(Fault::OtherReceipt(proof.key)));
-    assert!(known.check(&honest, PAYLOAD, proof).is_ok());
+    assert_eq!(check(&known, &honest, Hash([8; 32]), proof), Err(Fault::OtherReceipt(proof.key)));
+    assert!(check(&known, &honest, PAYLOAD, proof).is_ok());
 }
 
 #[test]
@@ -95,7 +100,7 @@ fn a_change_of_any_byte_of_a_proof_or_a_certificate_is_found() {
             // The way is checked through the envelope, which the caller makes with it.
             let is_proven = Proof::decode(&bytes).is_ok_and(|proof| {
                 let receipt = Receipt { via: proof.via, ..receipt(2) };
-                honest.check(&receipt, PAYLOAD, &proof).is_ok()
+                check(&honest, &receipt, PAYLOAD, &proof).is_ok()
             });
             assert!(!is_proven, "bit {bit} of byte {place}");
         }
@@ -113,9 +118,31 @@ fn the_key_of_another_installation_is_unknown() {
     let (own, other) = (key(1), key(2));
     let proof = &sign(&other, 1)[0];
     let known = known(&[&own]);
-    assert_eq!(known.check(&receipt(0), PAYLOAD, proof), Err(Fault::UnknownExecutor(other.recorder().key)));
+    assert_eq!(check(&known, &receipt(0), PAYLOAD, proof), Err(Fault::UnknownExecutor(other.recorder().key)));
     let forged = ExecutorKey::new(&[2; 32], &SigningKey::of_installation(&[8; 32]), "node-1", "0.1.0", 500);
     let certificate = forged.certificate().encode();
     let known = KnownKeys::of([certificate.as_slice()], installation().public());
-    assert_eq!(known.check(&receipt(0), PAYLOAD, proof), Err(Fault::UnknownExecutor(other.recorder().key)));
+    assert_eq!(check(&known, &receipt(0), PAYLOAD, proof), Err(Fault::UnknownExecutor(other.recorder().key)));
+}
+
+/// The receipts of a group follow each other in a journal, and have one signature.
+#[test]
+fn the_signature_of_a_group_is_checked_once() {
+    let key = key(1);
+    let known = known(&[&key]);
+    let groups = 3;
+    let proofs = sign(&key, groups * GROUP_RECEIPTS_MAX as u8);
+    let mut checks = SignatureChecks::default();
+    for (number, proof) in (0..).zip(&proofs) {
+        assert!(known.check(&receipt(number), PAYLOAD, proof, &mut checks).is_ok());
+    }
+    assert_eq!(checks.count(), u64::from(groups));
+    // A root that was proven proves no other envelope, and no other signature of it.
+    let last = proofs.len() as u8 - 1;
+    let proof = &proofs[usize::from(last)];
+    assert!(known.check(&receipt(0), PAYLOAD, proof, &mut checks).is_err());
+    let mut forged = proof.clone();
+    forged.signature[0] ^= 1;
+    assert!(known.check(&receipt(last), PAYLOAD, &forged, &mut checks).is_err());
+    assert_eq!(checks.count(), u64::from(groups) + 2);
 }

@@ -196,8 +196,7 @@ impl Backend for Server<'_> {
             let id = find(&self.client, name).await?;
             let mut cursor = None::<String>;
             loop {
-                let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
-                let page = self.client.get(&route(&["api", "executions", &id, "receipts"], &query)).await?;
+                let page = self.client.get(&server_verify::receipts_route(&id, cursor.as_deref())).await?;
                 let answer = Response::new(&self.client, "a page of receipts", &page);
                 answer.list("receipts")?.iter().cloned().for_each(&mut *report);
                 cursor = answer.maybe_text("nextCursor")?;

@@ -21,6 +21,9 @@ use crate::{
     output::text::counted,
 };
 
+/// Receipts per page, the most that a server allows.
+const PAGE_RECEIPTS: &str = "200";
+
 /// Frames per page.
 const PAGE_FRAMES: usize = 200;
 
@@ -85,6 +88,13 @@ async fn journal(client: &Client, id: &str) -> Result<Verification, CliError> {
     Ok(verification(id, found))
 }
 
+/// Returns the route of a page of receipts. The pages are as large as possible, since the server reads the whole journal for
+/// each.
+pub(super) fn receipts_route(id: &str, cursor: Option<&str>) -> String {
+    let query = [Some(("limit", PAGE_RECEIPTS)), cursor.map(|cursor| ("cursor", cursor))];
+    route(&["api", "executions", id, "receipts"], &query.into_iter().flatten().collect::<Vec<_>>())
+}
+
 /// Counts of receipts by the server's check of their signatures.
 #[derive(Default)]
 struct Receipts {
@@ -97,8 +107,7 @@ struct Receipts {
 async fn receipts(client: &Client, id: &str) -> Result<Result<Option<Receipts>, String>, CliError> {
     let (mut receipts, mut cursor) = (Receipts::default(), None::<String>);
     loop {
-        let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
-        let page = match client.get(&route(&["api", "executions", id, "receipts"], &query)).await {
+        let page = match client.get(&receipts_route(id, cursor.as_deref())).await {
             Err(error) if error.is("NOT_FOUND") => return Ok(Ok(None)),
             page => page?,
         };

@@ -1,7 +1,10 @@
 //! The receipts of an execution, each with the check of its signature.
 
 use axum::{Json, extract::State};
-use mainspring_engine::EngineError;
+use mainspring_engine::{
+    EngineError,
+    receipts::{CheckedReceipt, ReceiptPlace},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -52,15 +55,15 @@ struct ExecutionReceipt {
     workflow_hash: String,
     /// Hash of the stored plan: `sha256:…`.
     plan_hash: String,
-    /// Step instance, such as `fetch[3].parse`.
+    /// Step instance, such as `fetch[3].parse`; empty if the receipt is broken and names none.
     step: String,
-    /// Number of the attempt, from 1.
+    /// Number of the attempt, from 1; 0 if the receipt is broken and names none.
     attempt: u32,
     /// Idempotency key of the step in hexadecimal digits; null for a late receipt.
     intent: Option<String>,
     /// Kind of the call, such as `bash`.
     effect: String,
-    /// `done`, `failed`, `stopped`, `interrupted` or `cancelled`.
+    /// `done`, `failed`, `stopped`, `interrupted` or `cancelled`; `undecodable` for a late receipt that is broken.
     status: String,
     /// `executor` or `inbox`.
     via: String,
@@ -109,7 +112,8 @@ struct ReceiptsQuery {
 
 /// List the receipts of an execution, and check their signatures.
 ///
-/// Each page reads the whole journal.
+/// Each page reads the whole journal, and checks the signatures of its own receipts. A cursor names the last receipt of its
+/// page, so receipts that arrive in the meantime repeat none and skip none of the journal.
 #[utoipa::path(get, path = "/api/executions/{id}/receipts", tag = "executions",
     params(("id" = String, Path), ReceiptsQuery),
     extensions(("x-permission" = json!("executions:read"))),
@@ -120,15 +124,11 @@ async fn receipts(
     PathParams(id): PathParams<String>,
     QueryParams(query): QueryParams<ReceiptsQuery>,
 ) -> Result<Json<Receipts>> {
-    let (most, from) = (most(query.limit)?, number(query.cursor.as_deref())?.unwrap_or(0));
+    let (most, after) = (most(query.limit)?, place(query.cursor.as_deref())?);
     app.run(move |app| {
         let row = visible_execution(app, &caller, &id)?;
-        let (mut page, mut number, mut failed) = (Page::new(most), 0_u64, None);
-        let each = |checked: mainspring_engine::receipts::CheckedReceipt| {
-            number += 1;
-            if number <= from || page.is_full() {
-                return;
-            }
+        let (mut page, mut failed) = (Page::new(most), None);
+        let each = |checked: CheckedReceipt| {
             match RawJson::of(&checked.to_value()) {
                 Ok(written) => {
                     let bytes = written.byte_count();
@@ -136,15 +136,49 @@ async fn receipts(
                 }
                 Err(problem) => _ = failed.get_or_insert(problem),
             }
+            !page.is_full() && failed.is_none()
         };
-        let found = app.engine.loader().receipts(row.key, each).map_err(EngineError::from)?;
-        found.ok_or_else(|| Problem::not_found("execution"))?;
+        let found = app.engine.loader().receipts_after(row.key, after, each).map_err(EngineError::from)?;
+        let end = found.ok_or_else(|| Problem::not_found("execution"))?;
         if let Some(problem) = failed {
             return Err(problem);
         }
-        let next = from.saturating_add(page.rows.len() as u64);
-        let next_cursor = (next < number).then(|| next.to_string());
-        Ok(Json(Receipts { execution_id: row.id, receipts: page.rows, next_cursor }))
+        Ok(Json(Receipts { execution_id: row.id, receipts: page.rows, next_cursor: end.next.map(cursor) }))
     })
     .await
+}
+
+/// The beginning of the cursors of late receipts.
+const LATE: &str = "late-";
+
+/// Writes the place of a receipt as a cursor: the sequence of its frame, or the number of a late receipt.
+fn cursor(place: ReceiptPlace) -> String {
+    match place {
+        ReceiptPlace::Frame(sequence) => sequence.to_string(),
+        ReceiptPlace::Late(number) => format!("{LATE}{number}"),
+    }
+}
+
+fn place(cursor: Option<&str>) -> Result<Option<ReceiptPlace>> {
+    match cursor.and_then(|cursor| cursor.strip_prefix(LATE)) {
+        Some(late) => Ok(number(Some(late))?.map(ReceiptPlace::Late)),
+        None => Ok(number(cursor)?.map(ReceiptPlace::Frame)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_names_the_last_receipt() {
+        for (text, expected) in [("7", ReceiptPlace::Frame(7)), ("late-0", ReceiptPlace::Late(0))] {
+            assert_eq!((cursor(expected), place(Some(text)).unwrap()), (text.to_owned(), Some(expected)));
+        }
+        for text in ["", "-1", "late-", "late", "late-x", "x", "7-late-1"] {
+            assert!(place(Some(text)).is_err(), "{text}");
+        }
+        assert_eq!(place(None).unwrap(), None);
+        assert!(ReceiptPlace::Frame(u64::MAX) < ReceiptPlace::Late(0));
+    }
 }
