@@ -241,10 +241,13 @@ def frame_input(frame):
 
 
 def receipts(folder, files, frames, known):
-    """Checks the signatures of an execution's receipts. Returns their number."""
-    name, signed, roots = f"{folder}/signatures.ndjson", {}, set()
+    """Checks the signatures of an execution's receipts. Returns their number, and those that were broken in the store."""
+    name, signed, broken, roots = f"{folder}/signatures.ndjson", set(), {}, set()
     for line in files.get(name, b"").decode().splitlines():
         entry = read_json(line)
+        if "error" in entry:
+            broken[entry["sequence"]] = entry["error"]
+            continue
         envelope = base64.b64decode(entry["envelope"], validate=True)
         version, key, _, sides, path, signature = cbor_whole(base64.b64decode(entry["proof"], validate=True))
         sequence = entry["sequence"]
@@ -279,17 +282,20 @@ def receipts(folder, files, frames, known):
         }
         if len(parts) != 16 or any(parts[number] != part for number, part in expected.items()):
             raise Defect(f"{place}: the receipt is not the one that was signed")
-        signed[sequence] = True
+        signed.add(sequence)
+    first = min([*signed, *broken], default=None)
     records = cbor_whole(frames[0])[6]
     decide_version = records[0][4]
     for sequence, frame in enumerate(frames):
         is_receipt = frame_input(frame)[0][0] == RECEIPT
-        if is_receipt and sequence not in signed and (signed or decide_version >= SIGNED_SINCE):
-            if decide_version >= SIGNED_SINCE or sequence > min(signed):
-                raise Defect(f"{name}: frame {sequence}: the signature of its receipt is missing")
+        is_listed = sequence in signed or sequence in broken
+        is_after_first = first is not None and first < sequence
+        if is_receipt and not is_listed and (decide_version >= SIGNED_SINCE or is_after_first):
+            raise Defect(f"{name}: frame {sequence}: the signature of its receipt is missing")
         if not is_receipt and sequence in signed:
             raise Defect(f"{name}: frame {sequence} has a signature and no receipt")
-    return len(signed)
+    places = [f"{folder}: signature broken at frame {sequence}: {why}" for sequence, why in sorted(broken.items())]
+    return len(signed), places
 
 
 def execution(folder, files, key, known):
@@ -368,11 +374,14 @@ def verify(path, key_path):
             raise Defect(f"{name}: its content is not the one that was signed")
     folders = sorted({"/".join(name.split("/")[:2]) for name in files if name.startswith("executions/")})
     known = executors(files, key)
-    signed = sum(execution(folder, files, key, known) for folder in folders)
+    found = [execution(folder, files, key, known) for folder in folders]
+    signed, broken = sum(count for count, _ in found), [place for _, places in found for place in places]
     logs = [name for name in sorted(files) if name.startswith("audit/")]
     for name in logs:
         if files[name]:
             audit_log(name, files[name])
+    if broken:
+        raise Defect("\n".join(broken))
     print(f"ok: {len(folders)} executions, {signed} signed receipts, {len(logs)} audit logs, signed with sha256:{sha256(key)}")
     if key_path is None:
         print("the key is that of the archive, so the whole archive could be forged")

@@ -17,6 +17,9 @@ use mainspring_kernel::{
     value::Value,
 };
 
+/// Broken signatures that a summary lists. `signatures.ndjson` has all of them.
+const BROKEN_SHOWN_MAX: usize = 100;
+
 /// Reads the documents of an execution, frame by frame.
 #[derive(Debug, Default)]
 pub struct Documents {
@@ -179,6 +182,19 @@ impl Documents {
         }
         out.into_bytes()
     }
+}
+
+/// Returns the section of the summary about broken signatures; empty if there are none.
+pub(crate) fn broken_signatures(broken: &[String]) -> Vec<u8> {
+    let mut out = String::new();
+    if !broken.is_empty() {
+        let _ = writeln!(out, "\n## Broken signatures\n");
+        let _ = writeln!(out, "The receipts below are not proven. {} in all.\n", broken.len());
+    }
+    for why in broken.iter().take(BROKEN_SHOWN_MAX) {
+        let _ = writeln!(out, "- signature broken at {}", plain(why));
+    }
+    out.into_bytes()
 }
 
 /// Returns the verdict for a call, as a configuration writes it.

@@ -18,11 +18,11 @@ use mainspring_kernel::{
 
 use crate::{
     archive::Files,
-    documents::{Documents, policy},
+    documents::{Documents, broken_signatures, policy},
     dsse::{self, Subject},
     journal,
     receipts::KnownKeys,
-    signatures::{self, Recorded, SIGNATURES},
+    signatures::{self, Recorded, SIGNATURES, Signatures},
     signing::SigningKey,
 };
 
@@ -56,6 +56,15 @@ pub struct Execution {
     pub others: BTreeMap<&'static str, Vec<u8>>,
 }
 
+/// The files of an execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionFiles {
+    /// The files by path.
+    pub files: Files,
+    /// The receipts whose signature is missing or wrong: the place of each and the reason.
+    pub broken: Vec<String>,
+}
+
 /// A folded journal with its documents.
 pub(crate) struct Folded {
     pub state: State,
@@ -75,11 +84,12 @@ pub(crate) fn folder(key: ExecutionKey) -> String {
 /// Returns the files of an execution, with a signed checkpoint of its journal.
 ///
 /// # Errors
-/// Says what is wrong with the journal, or with the signature of a receipt.
-pub fn files_of(execution: &Execution, known: &KnownKeys, signing: &SigningKey) -> Result<Files, String> {
+/// Says what is wrong with the journal.
+pub fn files_of(execution: &Execution, known: &KnownKeys, signing: &SigningKey) -> Result<ExecutionFiles, String> {
     let Execution { key, organization, plan, frames, proofs, others } = execution;
-    let folded = fold(*key, plan, frames, false)?;
-    let signatures = signatures::derive(&folded.receipts, proofs, known, folded.state.decide_version)?;
+    let mut folded = fold(*key, plan, frames, false)?;
+    let signatures = signatures::derive(&folded.receipts, proofs, known, folded.state.decide_version);
+    folded.report(&signatures);
     let subject = Subject { name: key.to_string(), sha256: folded.head.hex() };
     let predicate =
         Value::map([("organization", Value::from(organization.as_deref())), ("sequence", folded.sequence.into())]);
@@ -91,9 +101,18 @@ pub fn files_of(execution: &Execution, known: &KnownKeys, signing: &SigningKey) 
         (path(CHECKPOINT), dsse::sign(signing, &[subject], CHECKPOINT_TYPE, predicate)),
     ]);
     files.extend(folded.derived.into_iter().map(|(name, content)| (path(name), content)));
-    files.extend((signatures.signed > 0).then(|| (path(SIGNATURES), signatures.text)));
+    files.extend((!signatures.text.is_empty()).then(|| (path(SIGNATURES), signatures.text)));
     files.extend(others.iter().map(|(name, content)| (path(name), content.clone())));
-    Ok(files)
+    Ok(ExecutionFiles { files, broken: signatures.broken })
+}
+
+impl Folded {
+    /// Adds broken signatures to the summary.
+    pub(crate) fn report(&mut self, signatures: &Signatures) {
+        if let Some(summary) = self.derived.get_mut("summary.md") {
+            summary.extend(broken_signatures(&signatures.broken));
+        }
+    }
 }
 
 /// Folds a journal and derives its documents. If `decides` is true, every input is decided again.

@@ -17,6 +17,6 @@ mod signatures;
 pub mod signing;
 mod verify;
 
-pub use execution::{Execution, files_of};
+pub use execution::{Execution, ExecutionFiles, files_of};
 pub use signatures::{EXECUTOR_KEYS, write_keys};
 pub use verify::{Checked, CheckedExecution, Trust, verify};

@@ -1,13 +1,19 @@
 //! The signatures of an execution's receipts in an archive, and the executor keys that made them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use mainspring_kernel::{decide::SIGNED_RECEIPTS_SINCE, hash::Hash, json, receipt::Receipt, value::Value};
+use mainspring_kernel::{
+    decide::SIGNED_RECEIPTS_SINCE,
+    hash::Hash,
+    json,
+    receipt::{Receipt, Recorder},
+    value::Value,
+};
 
 use crate::{
     documents::lines,
-    receipts::{Certificate, Fault, KnownKeys, Proof},
+    receipts::{Certificate, Fault, KnownKeys, Proof, SignatureChecks},
     signing::PublicKey,
 };
 
@@ -29,58 +35,101 @@ pub(crate) struct Signatures {
     pub(crate) text: Vec<u8>,
     pub(crate) signed: u64,
     pub(crate) unsigned: u64,
+    /// Receipts whose signature is missing or wrong: the place of each and the reason.
+    pub(crate) broken: Vec<String>,
 }
 
-/// Checks the proofs of receipts, by sequence, and writes the file.
+/// Checks the proofs of receipts, by sequence, and writes the file. Broken signatures have lines as well, so that an archive
+/// shows them with all that surrounds them.
 pub(crate) fn derive(
     recorded: &[Recorded],
     proofs: &BTreeMap<u64, Vec<u8>>,
     known: &KnownKeys,
     decide_version: u32,
-) -> Result<Signatures, String> {
-    let (mut found, mut unsigned) = (Vec::new(), 0);
+) -> Signatures {
+    let mut found = Signatures { text: Vec::new(), signed: 0, unsigned: 0, broken: Vec::new() };
+    let (mut written, mut checks) = (BTreeMap::new(), SignatureChecks::default());
     for Recorded { receipt, payload } in recorded {
         let Some((sequence, _)) = receipt.frame else { continue };
-        let place = |why: String| {
-            format!("frame {sequence}: the receipt of step `{}`, attempt {}: {why}", receipt.step, receipt.attempt)
-        };
-        let Some(bytes) = proofs.get(&sequence) else {
-            if decide_version >= SIGNED_RECEIPTS_SINCE || !found.is_empty() {
-                return Err(place("its signature is missing, and was stored with the receipt".into()));
-            }
-            unsigned += 1;
+        let proof = proofs.get(&sequence);
+        if proof.is_none() && decide_version < SIGNED_RECEIPTS_SINCE && found.signed == 0 && found.broken.is_empty() {
+            found.unsigned += 1;
             continue;
+        }
+        let line = match checked(receipt, *payload, proof, known, &mut checks) {
+            Ok(line) => {
+                found.signed += 1;
+                line
+            }
+            Err(why) => {
+                let (step, attempt) = (&receipt.step, receipt.attempt);
+                found.broken.push(format!("frame {sequence}: the receipt of step `{step}`, attempt {attempt}: {why}"));
+                let mut value = receipt.to_value(*payload, &Recorder::default());
+                if let Value::Map(map) = &mut value {
+                    map.insert("executor".into(), Value::Null);
+                }
+                broken_line(why, proof, value)
+            }
         };
-        let proof = Proof::decode(bytes).map_err(|_| place(Fault::NoProof.to_string()))?;
-        let receipt = Receipt { via: proof.via, ..receipt.clone() };
-        let certificate = known.check(&receipt, *payload, &proof).map_err(|fault| place(fault.to_string()))?;
-        let recorder = certificate.recorder();
-        found.push(Value::map([
-            ("envelope", Value::from(STANDARD.encode(receipt.envelope(*payload, &recorder)))),
-            ("proof", STANDARD.encode(bytes).into()),
-            ("receipt", receipt.to_value(*payload, &recorder)),
-            ("sequence", sequence.into()),
-        ]));
+        written.insert(sequence, line);
     }
-    let own: BTreeSet<u64> = recorded.iter().filter_map(|one| Some(one.receipt.frame?.0)).collect();
-    let stray = proofs.keys().find(|sequence| !own.contains(sequence));
-    if let Some(stray) = stray {
-        return Err(format!("frame {stray} has a signature and no receipt"));
+    for (sequence, proof) in proofs.iter().filter(|(sequence, _)| !written.contains_key(sequence)).collect::<Vec<_>>() {
+        let why = "it has a signature and no receipt".to_string();
+        found.broken.push(format!("frame {sequence}: {why}"));
+        written.insert(*sequence, broken_line(why, Some(proof), Value::Null));
     }
-    Ok(Signatures { text: lines(&found), signed: found.len() as u64, unsigned })
+    let with_place = |(sequence, mut line): (u64, Value)| {
+        if let Value::Map(map) = &mut line {
+            map.insert("sequence".into(), sequence.into());
+        }
+        line
+    };
+    found.text = lines(&written.into_iter().map(with_place).collect::<Vec<_>>());
+    found
 }
 
-/// Reads the proofs of a file, by sequence.
+/// Checks the signature of a receipt, and returns its line.
+fn checked(
+    receipt: &Receipt,
+    payload: Hash,
+    bytes: Option<&Vec<u8>>,
+    known: &KnownKeys,
+    checks: &mut SignatureChecks,
+) -> Result<Value, String> {
+    let bytes = bytes.ok_or("its signature is missing, and was stored with the receipt")?;
+    let proof = Proof::decode(bytes).map_err(|_| Fault::NoProof.to_string())?;
+    let receipt = Receipt { via: proof.via, ..receipt.clone() };
+    let certificate = known.check(&receipt, payload, &proof, checks).map_err(|fault| fault.to_string())?;
+    let recorder = certificate.recorder();
+    Ok(Value::map([
+        ("envelope", Value::from(STANDARD.encode(receipt.envelope(payload, &recorder)))),
+        ("proof", STANDARD.encode(bytes).into()),
+        ("receipt", receipt.to_value(payload, &recorder)),
+    ]))
+}
+
+fn broken_line(why: String, proof: Option<&Vec<u8>>, receipt: Value) -> Value {
+    Value::map([
+        ("error", Value::from(why)),
+        ("proof", proof.map(|proof| STANDARD.encode(proof)).into()),
+        ("receipt", receipt),
+    ])
+}
+
+/// Reads the proofs of a file, by sequence. A line of a missing signature has none.
 pub(crate) fn read(text: &[u8]) -> Result<BTreeMap<u64, Vec<u8>>, String> {
     let mut proofs = BTreeMap::new();
     for (number, line) in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate() {
         let read = || {
             let line = json::value(line).ok()?;
-            let proof = STANDARD.decode(line.get("proof")?.as_text()?).ok()?;
+            let proof = match line.get("proof")? {
+                Value::Null => None,
+                proof => Some(STANDARD.decode(proof.as_text()?).ok()?),
+            };
             Some((line.get("sequence")?.as_u64()?, proof))
         };
         let (sequence, proof) = read().ok_or_else(|| format!("line {} is no signature", number + 1))?;
-        proofs.insert(sequence, proof);
+        proofs.extend(proof.map(|proof| (sequence, proof)));
     }
     Ok(proofs)
 }

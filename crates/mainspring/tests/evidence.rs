@@ -240,6 +240,60 @@ fn every_manipulation_is_found() {
     assert!(read.contains("application/vnd.in-toto+json"), "the list is the first file");
 }
 
+/// One broken signature does not stop the evidence of all executions: the archive shows where it is.
+#[test]
+fn a_broken_signature_is_reported_and_the_others_are_exported() {
+    let dir = TestDir::new();
+    fs::write(dir.root().join("wf.yaml"), DEFINITION).unwrap();
+    for id in ["e1", "e2"] {
+        let run = ["run", "wf.yaml", "--id", id, "--dir", "data", "--yes"];
+        assert_eq!(call(dir.mainspring(&run), b"").exit, Some(0));
+    }
+    let key = dir.root().join("key.pem");
+    fs::write(&key, call(dir.mainspring(&["evidence", "key", "--dir", "data"]), b"").stdout).unwrap();
+    let intruder = rusqlite::Connection::open(dir.root().join("data/journal.db")).unwrap();
+    let (execution, frame): (Vec<u8>, u32) = intruder
+        .query_row(
+            "SELECT execution, min(sequence) FROM frames WHERE receipt_proof IS NOT NULL AND execution = \
+             (SELECT execution FROM executions WHERE id = 'e1')",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .unwrap();
+    let place = format!("signature broken at frame {frame}: ");
+    let broken = format!("{place}the receipt of step `build`, attempt 1");
+    let all = ["evidence", "export", "--since", "2020-01-01T00:00:00Z", "--dir", "data", "-o"];
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/verify_evidence.py");
+    let key = key.to_str().unwrap();
+    for (name, proof, why) in [
+        ("garbage", Some(&b"garbage"[..]), "its signature cannot be read"),
+        ("missing", None, "its signature is missing"),
+    ] {
+        let sql = "UPDATE frames SET receipt_proof = ?1 WHERE execution = ?2 AND sequence = ?3";
+        assert_eq!(intruder.execute(sql, rusqlite::params![proof, execution, frame]).unwrap(), 1);
+        let file = format!("{name}.tar");
+        let answer = call(dir.mainspring(&[&all[..], &[&file]].concat()), b"");
+        assert_eq!(answer.exit, Some(1), "{answer:?}");
+        let said = format!("e1 failed  {broken}: {why}");
+        assert!(answer.stdout.contains(&said) && answer.stdout.contains("2 executions"), "{answer:?}");
+        let (_, files) = archive::read(&fs::read(dir.root().join(&file)).unwrap()).unwrap();
+        let summaries: Vec<_> = files.iter().filter(|(name, _)| name.ends_with("summary.md")).collect();
+        let reported = summaries.iter().filter(|(_, text)| String::from_utf8_lossy(text).contains(&place));
+        assert_eq!((summaries.len(), reported.count()), (2, 1));
+        let checked = call(dir.mainspring(&["evidence", "verify", &file, "--public-key", key]), b"");
+        assert_eq!(checked.exit, Some(1), "{checked:?}");
+        for part in ["e1 failed  completed", "e2 ok  completed", &format!("{broken}: {why}")] {
+            assert!(checked.stdout.contains(part), "{part}: {checked:?}");
+        }
+        let json = call(dir.mainspring(&["evidence", "verify", &file, "--public-key", key, "--json"]), b"");
+        assert_eq!((json.exit, json.at("ok")), (Some(1), false.into()), "{json:?}");
+        let mut python = Command::new("python3");
+        python.args([script, &file, key]).current_dir(dir.root());
+        let checked = call(python, b"");
+        assert!(checked.exit == Some(1) && checked.stderr.contains(&place), "{checked:?}");
+    }
+}
+
 #[test]
 fn a_script_verifies_without_mainspring() {
     let Exported { dir, file, key } = exported();

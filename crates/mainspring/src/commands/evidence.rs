@@ -23,7 +23,7 @@ use mainspring_kernel::{
 };
 use mainspring_server::services::{
     audit_export,
-    evidence::{Installation, collect, heads, rewound, since},
+    evidence::{Collected, Installation, collect, heads, rewound, since},
 };
 use mainspring_store::ExecutionRow;
 
@@ -104,20 +104,31 @@ fn export(execution: Option<&str>, time: Option<&str>, output: &Path, context: &
     let rows = rows(&read, execution, time)?;
     let signing = SigningKey::of_installation(&read.key);
     let installation = Installation { store: &*read.store, loader: &read.loader, signing: &signing };
-    let files = collect(installation, &rows).map_err(|why| CliError::bad_input("evidence_incomplete", why))?;
+    let Collected { files, broken } =
+        collect(installation, &rows).map_err(|why| CliError::bad_input("evidence_incomplete", why))?;
     let mut bytes = Vec::new();
     archive::write(&files, &signing, &mut bytes).map_err(|error| unwritable(output, &error))?;
     create(output, &bytes)?;
     let (count, key) = (rows.len(), signing.public().id());
     if context.global.json {
-        let value =
-            [("executions", Value::from(count as u64)), ("bytes", (bytes.len() as u64).into()), ("key", key.into())];
+        let broken = broken
+            .iter()
+            .map(|(id, why)| Value::map([("executionId", Value::from(id.as_str())), ("error", why.as_str().into())]));
+        let value = [
+            ("executions", Value::from(count as u64)),
+            ("bytes", (bytes.len() as u64).into()),
+            ("key", key.into()),
+            ("brokenSignatures", broken.collect::<Vec<_>>().into()),
+        ];
         print_out!("{}", compact(&Value::map(value)));
     } else {
+        for (id, why) in &broken {
+            print_out!("{} {}  signature broken at {}", bold(&shown(id)), status("failed"), shown(why));
+        }
         print_out!("{}  {count} executions, {} bytes", bold(&shown(&output.display().to_string())), bytes.len());
         print_out!("{}", dim(&format!("signed with {key}")));
     }
-    Ok(Exit::Fine)
+    Ok(if broken.is_empty() { Exit::Fine } else { Exit::NotSo })
 }
 
 fn rows(read: &ReadStore, execution: Option<&str>, time: Option<&str>) -> Result<Vec<ExecutionRow>, CliError> {
@@ -161,7 +172,7 @@ fn verify_file(file: &Path, public_key: Option<&Path>, context: &Context) -> Res
     } else {
         print_checked(&checked, trust);
     }
-    Ok(if checked.is_ok() { Exit::Fine } else { Exit::NotSo })
+    Ok(if checked.is_ok_and(|checked| checked.is_proven()) { Exit::Fine } else { Exit::NotSo })
 }
 
 /// Checks the chains of the audit logs. Their seals need the secret key, which their signed digests replace.
@@ -188,10 +199,14 @@ fn value_of(checked: &Result<Checked, String>, trust: Trust) -> Value {
                     ("erased", one.erased.into()),
                     ("signedReceipts", one.signed_receipts.into()),
                     ("unsignedReceipts", one.unsigned_receipts.into()),
+                    (
+                        "brokenSignatures",
+                        one.broken_receipts.iter().map(|why| why.as_str().into()).collect::<Vec<_>>().into(),
+                    ),
                 ])
             };
             Value::map([
-                ("ok", Value::from(true)),
+                ("ok", Value::from(checked.is_proven())),
                 ("key", checked.key.id().into()),
                 ("keyIsGiven", (trust != Trust::OfArchive).into()),
                 ("executions", checked.executions.iter().map(execution).collect::<Vec<_>>().into()),
@@ -212,11 +227,14 @@ fn print_checked(checked: &Result<Checked, String>, trust: Trust) {
         print_out!(
             "{} {}  {}, {} frames, {} decided again with the same result{erased}{receipts}",
             bold(&shown(&one.id)),
-            status("ok"),
+            status(if one.broken_receipts.is_empty() { "ok" } else { "failed" }),
             one.status,
             one.frames,
             one.decided_again
         );
+        for why in &one.broken_receipts {
+            print_out!("  signature broken at {}", shown(why));
+        }
     }
     for name in checked.audit_logs.keys() {
         print_out!("{} {}  entries follow each other", bold(&shown(name)), status("ok"));

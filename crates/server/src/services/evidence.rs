@@ -53,11 +53,20 @@ pub struct Installation<'i> {
     pub signing: &'i SigningKey,
 }
 
-/// Collects the files of an archive.
+/// The files of an archive.
+#[derive(Debug)]
+pub struct Collected {
+    /// The files by path.
+    pub files: Files,
+    /// The executions with receipts whose signature is missing or wrong, with the place of the first one and the reason.
+    pub broken: Vec<(String, String)>,
+}
+
+/// Collects the files of an archive. An execution with a broken signature is exported with the others.
 ///
 /// # Errors
 /// Names the execution that cannot be exported, and the reason.
-pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<Files, String> {
+pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<Collected, String> {
     let mut files = Files::from([
         ("README.md".to_string(), README.as_bytes().to_vec()),
         ("controls.md".to_string(), CONTROLS.as_bytes().to_vec()),
@@ -73,12 +82,13 @@ pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<
             false => Ok(()),
         }
     };
-    let mut all_keys = BTreeMap::new();
+    let (mut all_keys, mut broken) = (BTreeMap::new(), Vec::new());
     for row in rows {
         let (execution, keys) = execution(installation, row).map_err(|why| format!("execution {}: {why}", row.id))?;
         let new =
             files_of(&execution, &keys, installation.signing).map_err(|why| format!("execution {}: {why}", row.id))?;
-        add(new, &mut files)?;
+        add(new.files, &mut files)?;
+        broken.extend(new.broken.into_iter().next().map(|why| (row.id.clone(), why)));
         all_keys.extend(keys.certificates().map(|certificate| (certificate.key.hash(), certificate.clone())));
     }
     if !all_keys.is_empty() {
@@ -89,7 +99,7 @@ pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<
         let log = audit_log(installation.store, organization)?;
         add(Files::from([(format!("audit/{organization}.ndjson"), log)]), &mut files)?;
     }
-    Ok(files)
+    Ok(Collected { files, broken })
 }
 
 fn execution(installation: Installation<'_>, row: &ExecutionRow) -> Result<(Execution, KnownKeys), String> {
