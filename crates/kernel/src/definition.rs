@@ -24,7 +24,7 @@ use crate::{
 use edges::Edges;
 use fields::Fields;
 use help::Help;
-use outline::Outline;
+use outline::{Declared, Outline};
 use report::{Report, has_inexact_numbers};
 use root::Root;
 use suggest::rewrite_types::steps_of_playbook;
@@ -66,6 +66,7 @@ mod step_types;
 mod step_work;
 mod steps;
 mod suggest;
+mod text_references;
 mod unreadable;
 mod untyped;
 mod warnings;
@@ -73,9 +74,9 @@ mod warnings;
 pub use allowed::is_allowed;
 pub use denied_calls::denied_calls;
 pub use flows::flow_warnings;
-pub use inspector::{Complaint, Inspector, Unread};
+pub use inspector::{Complaint, FunctionTypes, Inspector, Unread};
 pub use notation::Notation;
-pub use shapes::shape;
+pub use shapes::{DefinitionShapes, Field, fields as fields_of, shapes};
 pub use suggest::nearest::{meant, nearest};
 
 /// The result of a successful compilation.
@@ -184,7 +185,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     let steps = root::steps_of(notation, &fields, report);
     let mut outline = Outline::read(notation, steps, cleanup::steps_of(&fields, report), report);
     let finally = cleanup::read(&fields, &outline, report);
-    outline.declared = root.declared(&fields);
+    outline.declared = Declared::of(&fields);
     report.allowed = allow::read(&fields, &outline, report);
     let edges = Edges::read(root.order, &fields, &outline, report);
     if edges.is_none() {

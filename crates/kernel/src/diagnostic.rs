@@ -54,7 +54,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 44] = [
+pub const CODES: [&str; 47] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -93,6 +93,9 @@ pub const CODES: [&str; 44] = [
     TIMEOUT_ABOVE_EXECUTION,
     EDGE_CONDITION_IGNORED,
     COMPARISON_NEVER_HOLDS,
+    VALUE_MAY_BE_NULL,
+    VALUE_MAY_BE_MISSING,
+    REFERENCE_IS_TEXT,
     DENIAL_NOT_CAUGHT,
     RULE_MATCHES_NOTHING,
     WHOLE_RESULT_IN_TEXT,
@@ -102,7 +105,7 @@ pub const CODES: [&str; 44] = [
 ];
 
 /// The codes of warnings that a definition may accept with `allow`, those of a server included.
-pub const WARNINGS: [&str; 21] = [
+pub const WARNINGS: [&str; 24] = [
     DUPLICATE_OUTPUT_VARIABLE,
     BAD_CONDITION,
     PATH_NOT_IN_SCHEMA,
@@ -117,6 +120,9 @@ pub const WARNINGS: [&str; 21] = [
     TIMEOUT_ABOVE_EXECUTION,
     EDGE_CONDITION_IGNORED,
     COMPARISON_NEVER_HOLDS,
+    VALUE_MAY_BE_NULL,
+    VALUE_MAY_BE_MISSING,
+    REFERENCE_IS_TEXT,
     DENIAL_NOT_CAUGHT,
     RULE_MATCHES_NOTHING,
     WHOLE_RESULT_IN_TEXT,
@@ -143,6 +149,12 @@ pub const TIMEOUT_ABOVE_EXECUTION: &str = "timeout_above_execution";
 pub const EDGE_CONDITION_IGNORED: &str = "edge_condition_ignored";
 /// See [`CODES`].
 pub const COMPARISON_NEVER_HOLDS: &str = "comparison_never_holds";
+/// See [`CODES`].
+pub const VALUE_MAY_BE_NULL: &str = "value_may_be_null";
+/// See [`CODES`].
+pub const VALUE_MAY_BE_MISSING: &str = "value_may_be_missing";
+/// See [`CODES`].
+pub const REFERENCE_IS_TEXT: &str = "reference_is_text";
 /// See [`CODES`].
 pub const DENIAL_NOT_CAUGHT: &str = "denial_not_caught";
 /// See [`CODES`].

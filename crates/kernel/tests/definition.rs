@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, path::Path, time::Instant};
 
 use mainspring_kernel::{
-    definition::{Compiled, Complaint, Inspector, Syntax, compile, compile_with, read},
+    definition::{Compiled, Complaint, FunctionTypes, Inspector, Syntax, compile, compile_with, read},
     diagnostic::{CODES, Diagnostic},
     document::Document,
     json,
@@ -26,9 +26,9 @@ fn compiled(text: &str) -> Result<Compiled, Vec<Diagnostic>> {
 struct Reads;
 
 impl Inspector for Reads {
-    fn source(&self, source: &str) -> Result<(), Complaint> {
+    fn source(&self, source: &str) -> Result<FunctionTypes, Complaint> {
         if source.trim_start().starts_with("export default") {
-            return Ok(());
+            return Ok(FunctionTypes::default());
         }
         let message = "line 1, column 1: the function exports nothing".to_string();
         Err(Complaint { message, help: "write `export default function (input) { … }`".to_string() })

@@ -13,7 +13,7 @@ use std::{
 };
 
 use mainspring_kernel::{
-    definition::{Complaint, Inspector, Syntax, compile_with, read},
+    definition::{Complaint, FunctionTypes, Inspector, Syntax, compile_with, read},
     diagnostic::{self, Diagnostic, Severity},
     document::{Document, Path, Place, Segment},
     fix::{Change, Fix},
@@ -61,9 +61,9 @@ struct Mistake {
 struct Checks;
 
 impl Inspector for Checks {
-    fn source(&self, source: &str) -> Result<(), Complaint> {
+    fn source(&self, source: &str) -> Result<FunctionTypes, Complaint> {
         if source.trim_start().starts_with("export default") {
-            return Ok(());
+            return Ok(FunctionTypes::default());
         }
         let message = "the function exports nothing".to_string();
         Err(Complaint { message, help: "write `export default function (input) { … }`".to_string() })

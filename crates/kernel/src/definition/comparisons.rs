@@ -7,7 +7,6 @@ use super::{
     help::Help,
     references::Reader,
     report::named,
-    shapes::type_of,
     step_work::is_shell_tool,
     suggest::adapt::flow,
     warnings::{APPROVED, decision_of},
@@ -33,6 +32,7 @@ impl Reader<'_, '_> {
                 || self.check_word(reference, *operator, operand, fields)
                 || self.check_kinds(reference, *operator, operand, fields)
                 || self.check_end_of_line(reference, *operator, operand, fields)
+                || self.check_by_shape(reference, *operator, operand, fields)
             {
                 return;
             }
@@ -168,8 +168,7 @@ impl Reader<'_, '_> {
 
     /// Warns about a text that is compared with a number, or a number with a text: neither is less, and they are never equal.
     fn check_kinds(&mut self, reference: &Reference, operator: Operator, operand: &Value, fields: &Fields<'_>) -> bool {
-        let Root::Step(target) = reference.root else { return false };
-        let (kind, path) = (type_of(self.outline, target, &reference.path), fields.path.key(operator.name()));
+        let (kind, path) = (self.type_of(reference), fields.path.key(operator.name()));
         let never = |wanted: &str| {
             let message = format!(
                 "`{reference}` is {wanted}, and {} is {}: the comparison never holds",

@@ -10,6 +10,7 @@ use super::{
     keys,
     references::Reader,
     report::named,
+    shapes::Asks,
     suggest::{
         adapt::{flow, renamed},
         nearest::meant,
@@ -181,8 +182,11 @@ impl Reader<'_, '_> {
             }
             _ => self.report.known_keys(fields, &known),
         }
+        let compares = Operator::ALL.into_iter().any(|operator| fields.has(operator.name()));
+        self.asks = Some(if compares { Asks::Comparison } else { Asks::Presence });
         let reference =
             self.report.filled_text(fields, "ref").and_then(|text| self.ref_of(text, &fields.path.key("ref")));
+        self.asks = None;
         let test = self.test(fields);
         if let (Some(reference), Some(test)) = (&reference, &test) {
             self.check_comparison(reference, test, fields);
@@ -265,6 +269,10 @@ impl Reader<'_, '_> {
                 "write {ref: \"@vars.name\", eq: …}: its operand may refer",
             )?),
         };
+        if let (Some(name), Some(equals)) = (&name, &equals) {
+            self.check_asked_presence(name, &fields.path);
+            self.check_variable_by_type(name, equals, fields);
+        }
         Some(Condition::Variable(name?, equals))
     }
 

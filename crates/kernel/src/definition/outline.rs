@@ -8,11 +8,13 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+use core::cell::OnceCell;
 
 use super::{
     agents::is_conversation,
     fields::Fields,
     help::Help,
+    inspector::{Complaint, FunctionTypes, Inspector},
     keys,
     notation::{ACTIONS, Notation},
     report::{Report, named},
@@ -28,9 +30,9 @@ use crate::{
     diagnostic::{self, quoted},
     document::Path,
     fix::Fix,
-    limits::{NAME_CHARS_MAX, PLAN_DEPTH_MAX, PLAN_STEPS_MAX},
+    limits::{NAME_CHARS_MAX, PLAN_DEPTH_MAX, PLAN_STEPS_MAX, SOURCE_BYTES_MAX},
     plan::{AgentPart, Block, Order},
-    reference::{RESERVED_NAMES, is_name},
+    reference::{RESERVED_NAMES, Reference, Root, is_name, length},
     value::{Map, Value},
 };
 
@@ -41,6 +43,13 @@ pub(super) struct Declared<'a> {
     pub input_schema: Option<&'a Value>,
     /// The declared variables; `None` if any variable may be given.
     pub variables: Option<&'a Map>,
+}
+
+impl<'a> Declared<'a> {
+    pub(super) fn of(root: &Fields<'a>) -> Self {
+        let variables = root.get("variables").and_then(Value::as_map).filter(|_| !root.has("defaultContext"));
+        Self { input_schema: root.get("inputSchema"), variables }
+    }
 }
 
 /// The tree of steps as flat lists.
@@ -60,7 +69,28 @@ pub(super) struct Outline<'a> {
     pub declared: Declared<'a>,
     /// The block of `finally`.
     pub finally: Option<u32>,
+    outside: Outside<'a>,
     written: usize,
+}
+
+/// The source of facts that the definition does not contain.
+struct Outside<'a>(&'a dyn Inspector);
+
+impl core::fmt::Debug for Outside<'_> {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("Outside")
+    }
+}
+
+/// The facts about a step that the inspector knows, each asked for once.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    /// The function of a `code` step.
+    code: OnceCell<Result<FunctionTypes, Complaint>>,
+    /// The `transform` function.
+    transform: OnceCell<Result<FunctionTypes, Complaint>>,
+    /// The shape of the output of a tool or of another workflow.
+    elsewhere: OnceCell<Option<Value>>,
 }
 
 /// A step of the outline.
@@ -82,6 +112,8 @@ pub(super) struct Entry<'a> {
     pub inside: InLoop,
     /// The part of the written step that this entry stands for.
     pub role: Role,
+    /// The facts about it that were asked for.
+    pub facts: Facts,
 }
 
 /// The part of a written step that an entry stands for. A step with `forEach` has two entries, and an agent with turns has
@@ -113,6 +145,12 @@ impl Entry<'_> {
         matches!(self.role, Role::Whole | Role::Each)
     }
 
+    /// True if a function makes the output.
+    pub(super) fn transforms(&self) -> bool {
+        self.fields.has("transform")
+            || self.fields.get("action").is_some_and(|action| action.get("transformCode").is_some())
+    }
+
     /// True if the inner steps run in rounds.
     pub(super) fn is_loop(&self) -> bool {
         self.role == Role::Each || self.kind.is_some_and(|kind| kind.name == "loop")
@@ -140,10 +178,11 @@ struct Written<'a> {
 
 impl<'a> Outline<'a> {
     /// Numbers the steps of the two lists and all steps inside them.
-    pub(super) fn read(notation: Notation, steps: &'a [Value], finally: &'a [Value], report: &mut Report<'_>) -> Self {
+    pub(super) fn read(notation: Notation, steps: &'a [Value], finally: &'a [Value], report: &mut Report<'a>) -> Self {
         let (entries, blocks, names, outputs) = (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let declared = Declared::default();
-        let mut outline = Self { notation, entries, blocks, names, outputs, declared, finally: None, written: 0 };
+        let (declared, outside, written) = (Declared::default(), Outside(report.inspector()), 0);
+        let mut outline =
+            Self { notation, entries, blocks, names, outputs, declared, finally: None, outside, written };
         let (path, order) = (Path::root().key(notation.list_key()), Order::Sequence);
         let id_path = notation.id_path();
         let around = Surroundings { owner: None, order, path, id_path, depth: 0, inside: InLoop::default() };
@@ -264,6 +303,7 @@ impl<'a> Outline<'a> {
             branches: Vec::new(),
             inside,
             role,
+            facts: Facts::default(),
         });
         number
     }
@@ -356,6 +396,55 @@ impl<'a> Outline<'a> {
         let help = "the round that ends last wins: refer to the output of the loop, which has that of every round, or \
                     leave `concurrency` out";
         report.warning(diagnostic::DUPLICATE_OUTPUT_VARIABLE, &entry.fields.path.key("outputVariable"), message, help);
+    }
+
+    /// Resolves the name at the start of a reference in a step.
+    pub(super) fn root_of(&self, step: u32, name: &str) -> Option<Root> {
+        let inside = self.entries.get(step as usize).map(|entry| entry.inside).unwrap_or_default();
+        match name {
+            "input" => Some(Root::Input),
+            "vars" => Some(Root::Variables),
+            "ctx" => Some(Root::Context),
+            "item" => inside.item.then_some(Root::Item),
+            "index" => inside.index.then_some(Root::Index),
+            id => self.names.get(id).map(|number| Root::Step(*number)),
+        }
+    }
+
+    /// Reads a whole reference in a step.
+    pub(super) fn reference(&self, step: u32, text: &str) -> Option<Reference> {
+        let body = text.strip_prefix('@').filter(|body| length(body).is_some_and(|(_, all)| all == body.len()))?;
+        Reference::read(body, &|name| self.root_of(step, name))
+    }
+
+    /// Returns the answer of the inspector about a function of a step, `code` or `transform`.
+    pub(super) fn function(&self, step: u32, key: &str) -> Option<&Result<FunctionTypes, Complaint>> {
+        let entry = self.entries.get(step as usize)?;
+        let action = entry.fields.get("action").filter(|_| self.notation == Notation::Dataflow);
+        let (cell, source) = match key {
+            "code" => (&entry.facts.code, action.map_or(entry.fields.get("code"), |action| action.get("code"))),
+            _ => {
+                let in_action = action.and_then(|action| action.get("transformCode"));
+                (&entry.facts.transform, in_action.or(entry.fields.get("transform")))
+            }
+        };
+        let source = source.and_then(Value::as_text).filter(|source| source.len() <= SOURCE_BYTES_MAX)?;
+        Some(cell.get_or_init(|| self.outside.0.source(source)))
+    }
+
+    /// Returns the shape of the output of a step's tool or workflow, as far as the inspector knows it.
+    pub(super) fn elsewhere(&self, step: u32) -> Option<&Value> {
+        let entry = self.entries.get(step as usize)?;
+        let action = entry.fields.get("action").filter(|_| self.notation == Notation::Dataflow);
+        let known = entry.facts.elsewhere.get_or_init(|| match entry.kind?.name {
+            "subworkflow" => self.outside.0.workflow(entry.fields.get("workflow")?.as_text()?),
+            "tool" => {
+                let name = action.map_or(entry.fields.get("tool"), |action| action.get("toolName"));
+                self.outside.0.tool(name?.as_text()?)
+            }
+            _ => None,
+        });
+        known.as_ref()
     }
 
     /// True if a step is in `finally`, at any depth.

@@ -8,6 +8,7 @@ use super::{
     outline::{Entry, Outline, Role},
     reachability::VISITS_MAX,
     report::{Report, named},
+    shapes::Asks,
     suggest::nearest::nearest,
 };
 use crate::{
@@ -35,6 +36,8 @@ pub(super) struct Reader<'r, 'a> {
     pub at_edge: Option<u32>,
     /// True if the value is evaluated at the end of the execution and belongs to no step.
     pub at_end_of_all: bool,
+    /// For the reference of a condition: the test for which it is read.
+    pub asks: Option<Asks>,
 }
 
 /// The result of checking a reference to a step; only `Ended` is accepted.
@@ -58,7 +61,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         report: &'r mut Report<'a>,
     ) -> Self {
         let (at_end, between_rounds, at_edge, at_end_of_all) = (false, false, None, false);
-        Self { outline, edges, number, report, at_end, between_rounds, at_edge, at_end_of_all }
+        Self { outline, edges, number, report, at_end, between_rounds, at_edge, at_end_of_all, asks: None }
     }
 
     pub(super) fn entry(&self) -> &Entry<'a> {
@@ -68,13 +71,9 @@ impl<'r, 'a> Reader<'r, 'a> {
     /// Resolves the name at the start of a reference.
     pub(super) fn root_of(&self, name: &str) -> Option<Root> {
         match name {
-            "input" => Some(Root::Input),
-            "vars" => Some(Root::Variables),
-            "ctx" => Some(Root::Context),
             "item" | "index" if self.at_end_of_all => None,
-            "item" => self.entry().inside.item.then_some(Root::Item),
-            "index" => (self.entry().inside.index || self.between_rounds).then_some(Root::Index),
-            id => self.outline.names.get(id).map(|number| Root::Step(*number)),
+            "index" if self.between_rounds => Some(Root::Index),
+            name => self.outline.root_of(self.number, name),
         }
     }
 
@@ -87,6 +86,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
         self.check_template(&template, path);
         self.check_frames(value, path);
+        self.check_texts(value, path);
         template.normalized()
     }
 
@@ -141,10 +141,13 @@ impl<'r, 'a> Reader<'r, 'a> {
             Root::Variables => {
                 self.check_variable(reference, path);
                 self.check_declared(reference, path);
+                self.check_shape(reference, path);
             }
-            Root::Input => self.check_input_path(reference, path),
-            Root::Context => self.check_context(reference, path),
-            Root::Item | Root::Index => {}
+            Root::Context => {
+                self.check_context(reference, path);
+                self.check_shape(reference, path);
+            }
+            Root::Input | Root::Item | Root::Index => self.check_shape(reference, path),
         }
     }
 
@@ -156,7 +159,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             _ => format!("`{reference}` in {this}"),
         };
         let (code, message, help) = match self.reach(target) {
-            Reach::Ended => return self.check_output_path(reference, target, path),
+            Reach::Ended => return self.check_shape(reference, path),
             Reach::Itself => {
                 let message = format!("{says}: a step cannot refer to itself");
                 let help = self.of_step_before(reference, path).unwrap_or_else(|| "refer to another step".into());

@@ -7,7 +7,7 @@ use super::{
     allowed::Allowed,
     fields::Fields,
     help::Help,
-    inspector::Inspector,
+    inspector::{Complaint, Inspector},
     keys,
     notation::Notation,
     step_types::{KINDS, MODIFIERS},
@@ -44,6 +44,8 @@ pub(super) struct Report<'a> {
     meant: BTreeSet<Path>,
     /// Similarity searches so far over names that the author chose.
     searches: usize,
+    /// Words of texts so far that were compared with all names.
+    compared: usize,
     /// Steps visited so far in reachability searches.
     pub visits: usize,
     /// The warnings that the definition accepts.
@@ -78,6 +80,7 @@ impl<'a> Report<'a> {
             missed: BTreeSet::new(),
             meant: BTreeSet::new(),
             searches: 0,
+            compared: 0,
             visits: 0,
             allowed: Allowed::default(),
         }
@@ -89,14 +92,29 @@ impl<'a> Report<'a> {
         self.searches <= SEARCHES_MAX
     }
 
+    /// Counts a comparison of a word in a text with all names; false if the limit is reached.
+    pub(super) fn may_compare(&mut self) -> bool {
+        self.compared += 1;
+        self.compared <= SEARCHES_MAX
+    }
+
     /// Returns the most similar of the author's names, or `None` if no search is left.
     pub(super) fn nearest_name<'k>(&mut self, name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
         if self.may_search() { nearest(name, known) } else { None }
     }
 
-    /// Checks the source of a function.
-    pub(super) fn check_source(&mut self, source: &str, path: &Path) {
-        if let Err(complaint) = self.inspector.source(source) {
+    pub(super) fn inspector(&self) -> &'a dyn Inspector {
+        self.inspector
+    }
+
+    /// Returns the value at a path of the definition.
+    pub(super) fn part(&self, path: &Path) -> Option<&'a Value> {
+        self.document.part(path)
+    }
+
+    /// Reports a mistake in the source of a function.
+    pub(super) fn refuse_source(&mut self, source: &str, complaint: &Complaint, path: &Path) {
+        {
             let wrapped = [format!("export default {source}"), format!("export default (input) => {{ {source} }}")];
             let is_function =
                 source.contains("=>") || source.trim_start().starts_with("function") || source.contains("async");
@@ -108,7 +126,12 @@ impl<'a> Report<'a> {
             let fixed = wrapped
                 .filter(|source| !source.contains("export default export") && self.inspector.source(source).is_ok());
             let fix = fixed.map(|source| Fix::replace(path, source.as_str())).unwrap_or_default();
-            self.error(diagnostic::BAD_CODE, path, complaint.message, Help::new(complaint.help, fix));
+            self.error(
+                diagnostic::BAD_CODE,
+                path,
+                complaint.message.as_str(),
+                Help::new(complaint.help.as_str(), fix),
+            );
         }
     }
 

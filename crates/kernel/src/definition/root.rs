@@ -13,7 +13,7 @@ use super::{
     help::Help,
     keys,
     notation::{Notation, OrderWord},
-    outline::{Declared, Outline},
+    outline::Outline,
     references::Reader,
     report::{Report, named},
     schemas::schema,
@@ -71,11 +71,6 @@ impl Root {
                 .unwrap_or_default(),
             notation,
         }
-    }
-
-    pub(super) fn declared<'a>(&self, fields: &Fields<'a>) -> Declared<'a> {
-        let variables = fields.get("variables").and_then(Value::as_map).filter(|_| !fields.has("defaultContext"));
-        Declared { input_schema: fields.get("inputSchema"), variables }
     }
 }
 

@@ -96,6 +96,8 @@ impl Reader<'_, '_> {
         if is_whole(&Value::text(command)) {
             // An unknown name inside a script is text, but a script that is only a reference is reported as usual.
             self.template(&Value::text(command), path);
+        } else {
+            self.check_text(command, path);
         }
         match script::prepare(command, surroundings, |name| self.root_of(name).is_some()) {
             Ok(script) => {

@@ -120,7 +120,10 @@ impl Reader<'_, '_> {
             self.report.error(diagnostic::TOO_LARGE, &path, message, "split the function");
             return None;
         }
-        self.report.check_source(source, &path);
+        let outline = self.outline;
+        if let Some(Err(complaint)) = outline.function(self.number, if key == "code" { key } else { "transform" }) {
+            self.report.refuse_source(source, complaint, &path);
+        }
         Some(source.into())
     }
 

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 46] = [
+pub(super) static CODES: [ErrorCode; 49] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -184,6 +184,26 @@ pub(super) static CODES: [ErrorCode; 46] = [
         "Correct the operator or its operand, as the help text says.",
     )
     .with_example("{ref: \"@build.exitCode\", neq: 0}"),
+    warning(
+        "value_may_be_null",
+        "A path below a value that may be null: the step that reads it then fails.",
+        "Refer to the inner step, or ask for the value first, as the help text shows.",
+    )
+    .with_example("{type: code, code: …, input: \"@maybe.total\"}")
+    .with_fixed("{type: code, code: …, input: \"@maybe.total\", when: {ref: \"@maybe\"}}"),
+    warning(
+        "value_may_be_missing",
+        "A comparison with a property of the input, or with a variable, that is neither required nor has a default.",
+        "Give it a default, require it, or ask for it first with `exists`.",
+    )
+    .with_example("when: {ref: \"@input.region\", eq: north}")
+    .with_fixed("when: {all: [{ref: \"@input.region\", exists: true}, {ref: \"@input.region\", eq: north}]}"),
+    warning(
+        "reference_is_text",
+        "A text that looks like a reference with a typing error, and is given as it stands.",
+        "Correct the name, or write `@@` if it is meant as text.",
+    )
+    .with_example("command: echo \"@biuld.stdout\""),
     warning(
         "denial_not_caught",
         "A step, a branch or a setting for the case that a gate is denied. A denied gate ends the execution as `cancelled`, so it has no effect.",
