@@ -4,6 +4,7 @@
 //! not delay an answer. The compiler is the caller's, since functions and schemas are checked in its workers.
 
 mod complete;
+mod document;
 mod fixes;
 mod objects;
 mod outline;
@@ -23,8 +24,9 @@ use lsp_types::{
     WorkDoneProgressOptions, WorkspaceEdit,
 };
 use mainspring_kernel::{
-    definition::Syntax,
+    definition::{Field, Syntax},
     diagnostic::{Diagnostic, Severity},
+    document::{Document, Path},
     limits::DEFINITION_BYTES_MAX,
 };
 use outline::Outline;
@@ -35,8 +37,14 @@ use crate::language::Language;
 /// Quick fixes of one request. An editor asks for those of a line.
 const ACTIONS_MAX: usize = 16;
 
-/// Compiles a text, and returns its diagnostics: errors and warnings.
-pub type Check<'c> = dyn Fn(&str, Syntax) -> Vec<Diagnostic> + 'c;
+/// The compiler of the caller.
+pub trait Compiler {
+    /// Compiles the text of an address, and returns its diagnostics: errors and warnings.
+    fn check(&self, address: &str, text: &str, syntax: Syntax) -> Vec<Diagnostic>;
+
+    /// Returns the parts of the value at which a reference in a step ends, in a definition that need not be valid.
+    fn fields(&self, address: &str, document: &Document, step: &Path, reference: &str) -> Vec<Field>;
+}
 
 /// An open text.
 struct Text {
@@ -46,7 +54,7 @@ struct Text {
 
 /// The server with its open texts.
 struct Server<'s> {
-    check: &'s Check<'s>,
+    compiler: &'s dyn Compiler,
     language: Language,
     texts: BTreeMap<String, Text>,
     /// Addresses of texts whose diagnostics are due.
@@ -55,20 +63,20 @@ struct Server<'s> {
 
 /// Serves one client on standard input and output until it says goodbye. Returns an error if the client breaks the
 /// protocol or the connection.
-pub fn serve(check: &Check<'_>) -> Result<(), String> {
+pub fn serve(compiler: &dyn Compiler) -> Result<(), String> {
     let (connection, threads) = Connection::stdio();
-    let served = serve_on(&connection, check);
+    let served = serve_on(&connection, compiler);
     drop(connection);
     let joined = threads.join().map_err(|error| format!("the connection broke: {error}"));
     served.and(joined)
 }
 
 /// Serves a client on a connection.
-pub fn serve_on(connection: &Connection, check: &Check<'_>) -> Result<(), String> {
+pub fn serve_on(connection: &Connection, compiler: &dyn Compiler) -> Result<(), String> {
     let capabilities = serde_json::to_value(capabilities()).map_err(|error| error.to_string())?;
     connection.initialize(capabilities).map_err(|error| format!("the client did not initialize: {error}"))?;
     let (language, texts, due) = (Language::default(), BTreeMap::new(), BTreeSet::new());
-    Server { check, language, texts, due }.run(connection)
+    Server { compiler, language, texts, due }.run(connection)
 }
 
 fn capabilities() -> ServerCapabilities {
@@ -150,7 +158,7 @@ impl Server<'_> {
         for address in std::mem::take(&mut self.due) {
             let Some(Text { text, outline }) = self.texts.get(&address) else { continue };
             let is_ours = objects::is_definition(outline) && !address.contains(".scenario.");
-            let found = if is_ours { (self.check)(text, syntax(&address)) } else { Vec::new() };
+            let found = if is_ours { self.compiler.check(&address, text, syntax(&address)) } else { Vec::new() };
             let found = found.iter().map(|found| diagnostic(text, found)).collect();
             if let Ok(uri) = address.parse::<Uri>() {
                 publish(connection, uri, found)?;
@@ -181,8 +189,13 @@ impl Server<'_> {
 
     fn completion(&self, params: Json) -> Result<Json, String> {
         let params: CompletionParams = parsed(params)?;
-        let (text, offset) = self.place(&params.text_document_position)?;
-        let (items, is_incomplete) = complete::complete(&text.text, &text.outline, &self.language, offset);
+        let at = &params.text_document_position;
+        let (text, offset) = self.place(at)?;
+        let address = at.text_document.uri.as_str();
+        let fields = |document: &Document, step: &Path, reference: &str| {
+            self.compiler.fields(address, document, step, reference)
+        };
+        let (items, is_incomplete) = complete::complete(&text.text, &text.outline, &self.language, &fields, offset);
         to_json(CompletionList { is_incomplete, items })
     }
 
@@ -218,7 +231,7 @@ impl Server<'_> {
         let (old, _) = step.ok_or("only ids of steps can be renamed, at the id or at a reference to it")?;
         let new = params.new_name;
         let places = references::renamed(text, outline, &old, &new)?;
-        self.check_rename(text, &places, &new, syntax(at.text_document.uri.as_str()))?;
+        self.check_rename(text, &places, &new, at.text_document.uri.as_str())?;
         let edit = |bytes| TextEdit { range: position::range(text, bytes), new_text: new.clone() };
         let edits: Vec<TextEdit> = places.iter().map(edit).collect();
         // The protocol has a map here; lsp-types names the type of its keys.
@@ -235,7 +248,7 @@ impl Server<'_> {
         if !objects::is_definition(outline) || address.contains(".scenario.") {
             return to_json(Vec::<CodeActionOrCommand>::new());
         }
-        let found = (self.check)(text, syntax(address));
+        let found = self.compiler.check(address, text, syntax(address));
         let near = found.iter().filter_map(|found| {
             let place = position::of_place(text, found.place?);
             (place.start <= range.end && range.start <= place.end).then_some(found)
@@ -265,14 +278,14 @@ impl Server<'_> {
         text: &str,
         places: &[std::ops::Range<usize>],
         new: &str,
-        syntax: Syntax,
+        address: &str,
     ) -> Result<(), String> {
         let mut changed = text.to_string();
         for place in places.iter().rev() {
             changed.replace_range(place.clone(), new);
         }
         let errors = |text: &str| {
-            let found = (self.check)(text, syntax);
+            let found = self.compiler.check(address, text, syntax(address));
             found.into_iter().filter(|found| found.severity == Severity::Error).collect::<Vec<_>>()
         };
         let (before, after) = (errors(text), errors(&changed));

@@ -12,7 +12,7 @@ use std::{
 
 use mainspring_kernel::{
     decide::{Decided, Paused},
-    definition::{Complaint, Inspector},
+    definition::{Complaint, FunctionTypes, Inspector},
     evaluation::{Check, Evaluated, Evaluation, Function},
     failure::{Class, Failure},
     input::ORGANIZATION_IN_TRIGGER,
@@ -331,23 +331,25 @@ fn located(fault: &Fault) -> String {
 pub struct SandboxInspector<'e>(pub &'e dyn Evaluator);
 
 impl Inspector for SandboxInspector<'_> {
-    fn source(&self, source: &str) -> Result<(), Complaint> {
-        let call = Call::CheckFunction { source: source.into() };
-        self.ask(call)
+    fn source(&self, source: &str) -> Result<FunctionTypes, Complaint> {
+        let answer = self.ask(Call::CheckFunction { source: source.into() })?;
+        let result = answer.and_then(|types| json::value(types.as_bytes()).ok()).filter(|types| *types != Value::Null);
+        Ok(FunctionTypes { result })
     }
 
     fn schema(&self, schema: &Value) -> Result<(), Complaint> {
-        self.ask(Call::CheckSchema { schema: json::compact(schema) })
+        self.ask(Call::CheckSchema { schema: json::compact(schema) }).map(drop)
     }
 }
 
 impl SandboxInspector<'_> {
-    fn ask(&self, call: Call) -> Result<(), Complaint> {
+    /// Returns the answer; `None` if no worker could give one.
+    fn ask(&self, call: Call) -> Result<Option<String>, Complaint> {
         let answer = self.0.call(&Request { call, limits: Limits::default() });
         match answer.result {
-            Ok(_) => Ok(()),
+            Ok(answer) => Ok(Some(answer)),
             // A fault in the definition is then found when it runs.
-            Err(fault) if matches!(fault.kind, FaultKind::Crashed | FaultKind::Unavailable) => Ok(()),
+            Err(fault) if matches!(fault.kind, FaultKind::Crashed | FaultKind::Unavailable) => Ok(None),
             Err(fault) => Err(Complaint { message: located(&fault), help: String::new() }),
         }
     }

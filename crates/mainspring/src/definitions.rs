@@ -13,7 +13,7 @@ use mainspring_kernel::{
 use crate::{
     context::Context,
     error::CliError,
-    evaluator::compile,
+    evaluator::compile_in,
     output::{
         terminal::{print_err, print_out, status},
         text::{paragraph, shown},
@@ -46,8 +46,9 @@ pub(crate) fn print_remote(found: &[Value], file: Option<&Path>) {
 /// Compiles the file of a definition. Prints the diagnostics, and returns `None` if there are errors.
 pub(crate) fn compiled(file: &Path, context: &Context) -> Result<Option<Compiled>, CliError> {
     let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
-    let compiled =
-        read(&text, syntax_of(file)).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
+    let compiled = read(&text, syntax_of(file))
+        .map_err(|diagnostic| vec![diagnostic])
+        .and_then(|document| compile_in(&document, folder_of(file)));
     let source = String::from_utf8_lossy(&text);
     match compiled {
         Ok(compiled) => {
@@ -62,6 +63,11 @@ pub(crate) fn compiled(file: &Path, context: &Context) -> Result<Option<Compiled
             Ok(None)
         }
     }
+}
+
+/// The folder of a definition, in which the workflows are that it may start.
+pub(crate) fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new("."))
 }
 
 /// The syntax of a definition, by its file extension.

@@ -1,19 +1,23 @@
 //! Evaluates functions and schemas for this process, in worker processes that run the same executable.
 
 use std::{
+    cell::RefCell,
+    collections::BTreeMap,
     ffi::OsString,
+    path::Path,
     process::ExitCode,
     sync::{Arc, OnceLock},
 };
 
 use mainspring_engine::evaluator::{Evaluator, SandboxInspector, UNCONFINED_ARGUMENT, WORKER_ARGUMENT, workers};
 use mainspring_kernel::{
-    definition::{Compiled, compile_with},
+    definition::{Compiled, Complaint, FunctionTypes, Inspector, compile_with, read, shapes},
     diagnostic::Diagnostic,
     document::Document,
+    value::Value,
 };
 
-use crate::error::Exit;
+use crate::{backend::subworkflows::beside, definitions::syntax_of, error::Exit, read_limited};
 
 /// The value 1 allows code to run on a system that refuses the seccomp filter which confines it.
 const UNCONFINED_VARIABLE: &str = "MAINSPRING_UNCONFINED_CODE";
@@ -44,4 +48,57 @@ pub fn evaluator() -> Arc<dyn Evaluator> {
 /// Compiles a definition, and checks its functions and schemas in the sandbox.
 pub fn compile(document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
     compile_with(document, &SandboxInspector(&*evaluator()))
+}
+
+/// Compiles like [`compile`], for a definition in a folder with the workflows that it may start.
+pub fn compile_in(document: &Document, folder: &Path) -> Result<Compiled, Vec<Diagnostic>> {
+    compile_with(document, &InFolder::new(&*evaluator(), folder))
+}
+
+/// The maximum number of other workflows that are read for one definition.
+const READ_MAX: usize = 64;
+
+/// Checks functions and schemas in the sandbox, and knows the workflows of a folder by the names of their files.
+pub struct InFolder<'e> {
+    sandbox: SandboxInspector<'e>,
+    folder: &'e Path,
+    /// The shapes of outputs by the name of the workflow. A workflow that is being read is unknown to those that it starts.
+    outputs: RefCell<BTreeMap<String, Option<Value>>>,
+}
+
+impl<'e> InFolder<'e> {
+    /// Reads workflows from `folder` when a definition starts them.
+    pub fn new(evaluator: &'e dyn Evaluator, folder: &'e Path) -> Self {
+        Self { sandbox: SandboxInspector(evaluator), folder, outputs: RefCell::default() }
+    }
+
+    fn output(&self, name: &str) -> Option<Value> {
+        let file = beside(name, self.folder)?;
+        let text = read_limited::file(&file).ok()?;
+        let document = read(&text, syntax_of(&file)).ok()?;
+        Some(shapes(&document, self).output).filter(|output| *output != Value::Bool(true))
+    }
+}
+
+impl Inspector for InFolder<'_> {
+    fn source(&self, source: &str) -> Result<FunctionTypes, Complaint> {
+        self.sandbox.source(source)
+    }
+
+    fn schema(&self, schema: &Value) -> Result<(), Complaint> {
+        self.sandbox.schema(schema)
+    }
+
+    fn workflow(&self, name: &str) -> Option<Value> {
+        if let Some(known) = self.outputs.borrow().get(name) {
+            return known.clone();
+        }
+        if self.outputs.borrow().len() >= READ_MAX {
+            return None;
+        }
+        self.outputs.borrow_mut().insert(name.into(), None);
+        let output = self.output(name);
+        self.outputs.borrow_mut().insert(name.into(), output.clone());
+        output
+    }
 }

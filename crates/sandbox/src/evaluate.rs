@@ -86,14 +86,15 @@ impl Evaluator {
         }
     }
 
-    /// A source that the interpreter has accepted once is not checked again.
+    /// Answers the type of the result. A source that the interpreter has accepted once is not checked again.
     fn check(&mut self, transpiled: Rc<Transpiled>, request: &Request) -> Response {
+        let of_type = transpiled.result_type.clone().unwrap_or_else(|| "null".to_owned());
         if transpiled.is_taken.get() {
-            return Response::of(Ok("null".to_owned()));
+            return Response::of(Ok(of_type));
         }
         let answer = self.in_fresh(|interpreter| javascript::check(transpiled.clone(), &request.limits, interpreter));
         transpiled.is_taken.set(answer.result.is_ok());
-        answer
+        Response { result: answer.result.map(|_| of_type), ..answer }
     }
 
     fn in_fresh(&mut self, work: impl FnOnce(&Interpreter) -> Response) -> Response {

@@ -47,6 +47,7 @@ mod schema;
 mod source_map;
 mod text;
 mod transpile;
+mod types;
 mod wire;
 pub mod worker;
 mod workers;

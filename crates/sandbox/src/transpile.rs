@@ -7,6 +7,7 @@
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{SOURCE_BYTES_MAX, SOURCE_DEPTH_MAX};
 use crate::source_map::{Mapping, Place, SourceMap, place_in_line, place_of_byte};
+use crate::types::result_type;
 use oxc::allocator::Allocator;
 use oxc::ast::ast::{ExportDefaultDeclarationKind, Expression, Program, Statement};
 use oxc::codegen::{Codegen, CodegenOptions, CodegenReturn};
@@ -23,6 +24,8 @@ use std::path::Path;
 pub(crate) struct Transpiled {
     /// The code for the interpreter.
     pub(crate) code: String,
+    /// The type of the result as a JSON Schema, as far as the source says it.
+    pub(crate) result_type: Option<String>,
     /// The map back to the source, for TypeScript.
     map: Option<SourceMap>,
     /// True once the interpreter has accepted the code.
@@ -32,12 +35,12 @@ pub(crate) struct Transpiled {
 impl Transpiled {
     /// Prepends an empty line, since the interpreter miscounts the columns of a first line. A shebang becomes a
     /// comment.
-    fn new(code: &str, map: Option<SourceMap>) -> Transpiled {
+    fn new(code: &str, result_type: Option<String>, map: Option<SourceMap>) -> Transpiled {
         let code = match code.strip_prefix("#!") {
             Some(rest) => format!("\n//{rest}"),
             None => format!("\n{code}"),
         };
-        Transpiled { code, map, is_taken: Cell::new(false) }
+        Transpiled { code, result_type, map, is_taken: Cell::new(false) }
     }
 
     /// Returns the source position of a byte in a line of [`code`](Transpiled::code), both from 1.
@@ -103,8 +106,10 @@ fn read(source: &str, kind: SourceType) -> Result<Transpiled, Fault> {
         return Err(import_refused(source, span));
     }
     callable_default(source, &program)?;
+    // The translation removes the types.
+    let result_type = result_type(&program).map(|schema| schema.to_string());
     if !kind.is_typescript() {
-        return Ok(Transpiled::new(source, None));
+        return Ok(Transpiled::new(source, result_type, None));
     }
     let before = print(&program).code;
     let scoping = semantic.semantic.into_scoping();
@@ -117,7 +122,7 @@ fn read(source: &str, kind: SourceType) -> Result<Transpiled, Fault> {
     let CodegenReturn { code, map, .. } = print(&program);
     // A source that the translation does not change is JavaScript already.
     if code == before {
-        return Ok(Transpiled::new(source, None));
+        return Ok(Transpiled::new(source, result_type, None));
     }
     let tokens = map.iter().flat_map(|map| map.get_tokens());
     let mappings = tokens.map(|token| Mapping {
@@ -125,7 +130,7 @@ fn read(source: &str, kind: SourceType) -> Result<Transpiled, Fault> {
         written: (token.get_src_line(), token.get_src_col()),
     });
     let map = SourceMap::new(mappings.collect(), source.to_owned());
-    Ok(Transpiled::new(&code, Some(map)))
+    Ok(Transpiled::new(&code, result_type, Some(map)))
 }
 
 fn print<'a>(program: &Program<'a>) -> CodegenReturn<'a> {

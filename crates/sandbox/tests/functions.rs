@@ -236,6 +236,73 @@ fn imports_and_what_cannot_be_called_are_refused_before_anything_runs() {
     check_fault("export default () => eval('import(\"fs\")')", Threw, "", None);
 }
 
+/// The source says this type of its result. `null` if it says none.
+#[track_caller]
+fn check_type(source: &str, expected: &str) {
+    let call = Call::CheckFunction { source: source.into() };
+    let result = evaluate(&Request { call, limits: Limits::default() }).result.expect(source);
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    assert_eq!(read(&result), read(expected), "{source}");
+}
+
+#[test]
+fn the_types_of_results_are_read() {
+    let total = r#"{"additionalProperties":false,"properties":{"total":{"type":"number"}},"required":["total"],"type":"object"}"#;
+    check_type("export default function (input): {total: number} { return input }", total);
+    check_type("export default async (input): Promise<{total: number}> => input", total);
+    check_type("interface Sum { total: number }\nexport default (input): Sum => input", total);
+    check_type("type Sum = {total: number}\nexport default function f(input): Readonly<Sum> { return input }", total);
+    check_type("function f(input): {total: number} { return input }\nexport default f", total);
+    check_type("export default (x): string[] => x", r#"{"items":{"type":"string"},"type":"array"}"#);
+    check_type("export default (x): 'a' | null => x", r#"{"anyOf":[{"const":"a"},{"type":"null"}]}"#);
+    let optional = r#"{"additionalProperties":false,"properties":{"a":true},"type":"object"}"#;
+    check_type("export default (x): {a?: Map<string, number>} => x", optional);
+    // A type that the source does not say in full is unknown.
+    for unknown in ["any", "Sum", "Record<string, number>", "{[key: string]: number}", "{a: number} & {b: number}"] {
+        check_type(&format!("export default (x): {unknown} => x"), "null");
+    }
+    check_type("interface A { a: A }\nexport default (x: A) => x", "null");
+    check_type("interface A { a: 1 }\ninterface A { b: 2 }\nexport default (x): A => x", "null");
+    check_type("interface A extends B { a: 1 }\nexport default (x): A => x", "null");
+    check_type("export default <T>(x: T): T => x", "null");
+}
+
+#[test]
+fn the_names_of_returned_literals_are_read() {
+    let two = r#"{"additionalProperties":false,"properties":{"a":true,"b":{"type":"string"}},"type":"object"}"#;
+    check_type("export default (x) => ({a: x, b: 'c'})", two);
+    check_type("export default function (x) { const f = () => { return 1 }; return {a: f(), b: `c`} }", two);
+    check_type(
+        "export default async function (x) { await 0; if (x) { return {a: 1 + x, b: ''} } return {a: x, b: ''} }",
+        two,
+    );
+    for unknown in [
+        "({a: 1, ...x})",
+        "({[x]: 1})",
+        "({toJSON() { return 5 }})",
+        "({get a() { return 1 }})",
+        "({__proto__: x})",
+        "Object.assign({}, x)",
+        "[1].map((y) => ({y}))",
+    ] {
+        check_type(&format!("export default (x) => {unknown}"), "null");
+    }
+    check_type("export default function (x) { if (x) return x; return {a: 1} }", "null");
+    check_type("export default function* () { return {a: 1} }", "null");
+    check_type("export default (x) => {}", "null");
+    // A type that contains itself ends at a depth, and a large one at a size.
+    check_type("type A = {a: A}\nexport default (x): A[] => x", &nested(6));
+}
+
+/// A list of objects that contain themselves, to a depth.
+fn nested(depth: usize) -> String {
+    let object = |inner: String| {
+        format!(r#"{{"additionalProperties":false,"properties":{{"a":{inner}}},"required":["a"],"type":"object"}}"#)
+    };
+    let inner = (0..depth).fold("true".to_string(), |inner, _| object(inner));
+    format!(r#"{{"items":{inner},"type":"array"}}"#)
+}
+
 #[test]
 fn sources_are_checked_without_running() {
     let check = |source: &str, expected: Result<&str, FaultKind>| {
@@ -243,7 +310,7 @@ fn sources_are_checked_without_running() {
         let result = evaluate(&Request { call, limits: Limits::default() }).result;
         assert_eq!(result.as_deref().map_err(|fault| fault.kind), expected, "{source}");
     };
-    check("for (;;); export default () => 1", Ok("null"));
+    check("for (;;); export default (x) => x", Ok("null"));
     check("export default (x: number) => x", Ok("null"));
     check("export default (", Err(Syntax));
     check("export default () => { return /(/ }", Err(Syntax));

@@ -1,9 +1,13 @@
 //! Completion and hover.
 
 use lsp_types::{CompletionItem, CompletionItemKind, Documentation, Hover, HoverContents, MarkupContent, MarkupKind};
-use mainspring_kernel::{definition::keys, reference::CONTEXT_PROPERTIES};
+use mainspring_kernel::{
+    definition::{Field, keys},
+    document::{Document, Path},
+};
 
 use super::{
+    document::{document, step_path},
     objects::{Object, keys_of, names_a_step, notation, object, steps},
     outline::Outline,
     position,
@@ -20,24 +24,22 @@ const CURSOR: &str = "__cursor__";
 /// Maximum number of steps in one answer. An editor filters by what is typed, and asks again if the answer is incomplete.
 const STEPS_MAX: usize = 200;
 
-/// Fields of outputs, by step type.
-const OUTPUTS: [(&str, &[&str]); 5] = [
-    ("bash", &["exitCode", "stdout", "stderr", "durationMs", "truncated"]),
-    ("http", &["status", "headers", "body", "url", "durationMs", "redirects"]),
-    ("approval", &["decision", "by", "at"]),
-    ("agent", &["text", "value", "usage", "turns", "stopReason"]),
-    ("subworkflow", &["executionId"]),
-];
+/// Returns the parts of the value at which a reference in a step ends.
+pub(super) type FieldsOf<'f> = dyn Fn(&Document, &Path, &str) -> Vec<Field> + 'f;
 
 /// Returns the completions at a byte, and whether the list was cut.
 pub(super) fn complete(
     text: &str,
     outline: &Outline,
     language: &Language,
+    fields: &FieldsOf<'_>,
     offset: usize,
 ) -> (Vec<CompletionItem>, bool) {
     if let Some(range) = typed(text, offset) {
-        return reference(outline, &text[range]);
+        return match text[range.clone()].rsplit_once('.') {
+            Some((begin, _)) => (parts(text, outline, fields, begin, offset), false),
+            None => roots(outline),
+        };
     }
     let line_start = text[..offset].rfind('\n').map_or(0, |line| line + 1);
     let word = text[line_start..offset]
@@ -152,48 +154,24 @@ fn values(outline: &Outline, language: &Language, at: usize, key: &str) -> (Vec<
     (words.iter().map(|word| item(word, CompletionItemKind::ENUM_MEMBER, "", "")).collect(), false)
 }
 
-/// Completes a reference: a name, or a path below one.
-fn reference(outline: &Outline, typed: &str) -> (Vec<CompletionItem>, bool) {
-    let fields =
-        |names: &[&str]| (names.iter().map(|name| item(name, CompletionItemKind::FIELD, "", "")).collect(), false);
-    let Some((name, path)) = typed.split_once('.') else {
-        let (mut items, is_cut) = step_names(outline);
-        let roots = [
-            ("input", "the input of the execution"),
-            ("vars", "a variable"),
-            ("item", "in a loop: the item"),
-            ("index", "in a loop: the number of the round from 0"),
-            ("ctx", "the execution"),
-        ];
-        items.extend(roots.map(|(name, detail)| item(name, CompletionItemKind::KEYWORD, detail, "")));
-        return (items, is_cut);
-    };
-    if path.contains('.') {
-        return (Vec::new(), false);
-    }
-    match name {
-        "ctx" => fields(&CONTEXT_PROPERTIES),
-        "vars" => fields(&names_below(outline, &["variables"])),
-        "input" => fields(&names_below(outline, &["inputSchema", "properties"])),
-        _ => {
-            let step = steps(outline).into_iter().find(|step| step.name == name);
-            let outputs = OUTPUTS.iter().find(|(kind, _)| step.as_ref().is_some_and(|step| step.step_type == *kind));
-            fields(outputs.map_or(&[][..], |(_, names)| names))
-        }
-    }
+/// Completes the name at the start of a reference.
+fn roots(outline: &Outline) -> (Vec<CompletionItem>, bool) {
+    let (mut items, is_cut) = step_names(outline);
+    let roots = [
+        ("input", "the input of the execution"),
+        ("vars", "a variable"),
+        ("item", "in a loop: the item"),
+        ("index", "in a loop: the number of the round from 0"),
+        ("ctx", "the execution"),
+    ];
+    items.extend(roots.map(|(name, detail)| item(name, CompletionItemKind::KEYWORD, detail, "")));
+    (items, is_cut)
 }
 
-/// Returns the keys of an object of the definition, by its path.
-fn names_below<'o>(outline: &'o Outline, path: &[&str]) -> Vec<&'o str> {
-    let mut at = None;
-    for key in path {
-        let found = outline.inside(at).find(|(_, entry)| entry.key.as_deref() == Some(key));
-        match found {
-            Some((entry, _)) => at = Some(entry),
-            None => return Vec::new(),
-        }
-    }
-    outline.inside(at).filter_map(|(_, entry)| entry.key.as_deref()).collect()
+/// Completes a part of a path. `begin` is the reference before it.
+fn parts(text: &str, outline: &Outline, fields: &FieldsOf<'_>, begin: &str, offset: usize) -> Vec<CompletionItem> {
+    let known = fields(&document(text, outline), &step_path(outline, offset), begin);
+    known.iter().map(|field| item(&field.name, CompletionItemKind::FIELD, &field.kind, "")).collect()
 }
 
 fn item(label: &str, kind: CompletionItemKind, detail: &str, documentation: &str) -> CompletionItem {

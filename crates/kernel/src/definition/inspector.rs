@@ -17,11 +17,6 @@ pub trait Inspector {
     fn workflow(&self, _name: &str) -> Option<Value> {
         None
     }
-
-    /// Returns the JSON Schema of the output of a tool, if the tool is known and declares one.
-    fn tool(&self, _name: &str) -> Option<Value> {
-        None
-    }
 }
 
 /// The types that the source of a function declares, as JSON Schemas. They are claims: nothing checks them when it runs.

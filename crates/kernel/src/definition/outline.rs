@@ -89,8 +89,8 @@ pub(super) struct Facts {
     code: OnceCell<Result<FunctionTypes, Complaint>>,
     /// The `transform` function.
     transform: OnceCell<Result<FunctionTypes, Complaint>>,
-    /// The shape of the output of a tool or of another workflow.
-    elsewhere: OnceCell<Option<Value>>,
+    /// The shape of the output of the workflow that the step starts.
+    workflow: OnceCell<Option<Value>>,
 }
 
 /// A step of the outline.
@@ -181,8 +181,7 @@ impl<'a> Outline<'a> {
     pub(super) fn read(notation: Notation, steps: &'a [Value], finally: &'a [Value], report: &mut Report<'a>) -> Self {
         let (entries, blocks, names, outputs) = (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (declared, outside, written) = (Declared::default(), Outside(report.inspector()), 0);
-        let mut outline =
-            Self { notation, entries, blocks, names, outputs, declared, finally: None, outside, written };
+        let mut outline = Self { notation, entries, blocks, names, outputs, declared, finally: None, outside, written };
         let (path, order) = (Path::root().key(notation.list_key()), Order::Sequence);
         let id_path = notation.id_path();
         let around = Surroundings { owner: None, order, path, id_path, depth: 0, inside: InLoop::default() };
@@ -432,19 +431,11 @@ impl<'a> Outline<'a> {
         Some(cell.get_or_init(|| self.outside.0.source(source)))
     }
 
-    /// Returns the shape of the output of a step's tool or workflow, as far as the inspector knows it.
-    pub(super) fn elsewhere(&self, step: u32) -> Option<&Value> {
+    /// Returns the shape of the output of the workflow that a step starts, if the inspector knows it.
+    pub(super) fn workflow(&self, step: u32) -> Option<&Value> {
         let entry = self.entries.get(step as usize)?;
-        let action = entry.fields.get("action").filter(|_| self.notation == Notation::Dataflow);
-        let known = entry.facts.elsewhere.get_or_init(|| match entry.kind?.name {
-            "subworkflow" => self.outside.0.workflow(entry.fields.get("workflow")?.as_text()?),
-            "tool" => {
-                let name = action.map_or(entry.fields.get("tool"), |action| action.get("toolName"));
-                self.outside.0.tool(name?.as_text()?)
-            }
-            _ => None,
-        });
-        known.as_ref()
+        let name = entry.fields.get("workflow").and_then(Value::as_text)?;
+        entry.facts.workflow.get_or_init(|| self.outside.0.workflow(name)).as_ref()
     }
 
     /// True if a step is in `finally`, at any depth.

@@ -126,12 +126,7 @@ impl<'a> Report<'a> {
             let fixed = wrapped
                 .filter(|source| !source.contains("export default export") && self.inspector.source(source).is_ok());
             let fix = fixed.map(|source| Fix::replace(path, source.as_str())).unwrap_or_default();
-            self.error(
-                diagnostic::BAD_CODE,
-                path,
-                complaint.message.as_str(),
-                Help::new(complaint.help.as_str(), fix),
-            );
+            self.error(diagnostic::BAD_CODE, path, complaint.message.as_str(), Help::new(complaint.help.as_str(), fix));
         }
     }
 

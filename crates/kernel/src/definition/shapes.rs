@@ -60,8 +60,8 @@ struct Schema<'s> {
     /// The whole schema, for `$ref`.
     root: &'s Value,
     at: &'s Value,
-    /// True if the engine validates the value. Types of a function, a schema of a tool and the output of another workflow
-    /// are claims: a value that differs from them causes no failure by itself.
+    /// True if the engine validates the value. Types of a function and the output of another workflow are claims: a value
+    /// that differs from them causes no failure by itself.
     is_enforced: bool,
 }
 
@@ -101,34 +101,41 @@ impl<'s> Shapes<'s> {
             Role::Agent(_) => return Shape::Any,
             Role::Whole | Role::Body => {}
         }
+        let Some(kind) = entry.kind.filter(|kind| kind.takes("outputSchema")) else { return self.by_type(step) };
+        let is_answer = is_conversation(Some(kind), &entry.fields);
+        match entry.fields.get("outputSchema") {
+            Some(schema) if is_answer => Shape::Answer(schema),
+            Some(schema) => Shape::Schema(Schema::of(schema, true)),
+            None => self.by_type(step),
+        }
+    }
+
+    /// Returns the shape of the output of a step without its `outputSchema`.
+    fn by_type(self, step: u32) -> Shape<'s> {
+        let Some(entry) = self.outline.entries.get(step as usize) else { return Shape::Any };
         let Some(kind) = entry.kind else { return Shape::Any };
         let is_answer = is_conversation(Some(kind), &entry.fields);
-        let schema = entry.fields.get("outputSchema").filter(|_| kind.takes("outputSchema"));
-        match schema {
-            Some(schema) if is_answer => return Shape::Answer(schema),
-            Some(schema) => return Shape::Schema(Schema::of(schema, true)),
-            None => {}
-        }
         if entry.transforms() {
             return claimed(self.types(step, "transform").and_then(|types| types.result.as_ref()));
         }
         match kind.name {
             "bash" => Shape::Fixed(SCRIPT),
             "tool" if is_shell_tool(self.outline.notation, kind, &entry.fields) => Shape::Fixed(SCRIPT),
-            "tool" => claimed(self.outline.elsewhere(step)),
             "http" => Shape::Fixed(RESPONSE),
             "agent" if is_answer => Shape::Fixed(ANSWER),
             "agent_message" if !conversations(self.outline).is_empty() => Shape::Fixed(SENT),
             "approval" => Shape::Fixed(DECISION),
             "code" => claimed(self.types(step, "code").and_then(|types| types.result.as_ref())),
             "subworkflow" if entry.fields.get("wait").and_then(Value::as_bool) == Some(false) => Shape::Fixed(DETACHED),
-            "subworkflow" => claimed(self.outline.elsewhere(step)),
+            "subworkflow" => claimed(self.outline.workflow(step)),
             "sleep" => Shape::Kind("null"),
             "parallel" => entry.branches.first().map_or(Shape::Any, |(_, block)| Shape::Branches(*block)),
             "loop" => match self.last(entry, "steps") {
                 None => Shape::Any,
                 Some(last) if entry.fields.has("forEach") => Shape::Rounds(last),
-                Some(last) if entry.fields.has("while") => Shape::OneOf([Shape::Step(last), Shape::Kind("null")].into()),
+                Some(last) if entry.fields.has("while") => {
+                    Shape::OneOf([Shape::Step(last), Shape::Kind("null")].into())
+                }
                 Some(last) => Shape::Step(last),
             },
             "conditional" => {

@@ -50,7 +50,7 @@ pub(crate) struct Definition {
     pub(crate) references: Vec<Written>,
     /// Ids of all steps.
     pub(crate) names: Vec<String>,
-    /// The schemas of the outputs of tools and workflows, by name: what the inspector knows.
+    /// The schemas of the outputs of other workflows, by name: what the inspector knows.
     pub(crate) outside: BTreeMap<String, Value>,
 }
 
@@ -81,16 +81,38 @@ impl Definition {
 
 /// Names of steps, of properties and of variables.
 const STEPS: [&str; 24] = [
-    "fetch", "build", "report", "collect", "review", "deploy", "measure", "publish", "summary", "classify", "archive",
-    "notify", "resolve", "checkout", "invoice", "customer", "translate", "verify", "schedule", "import_rows", "run_tests",
-    "load-data", "rank", "merge",
+    "fetch",
+    "build",
+    "report",
+    "collect",
+    "review",
+    "deploy",
+    "measure",
+    "publish",
+    "summary",
+    "classify",
+    "archive",
+    "notify",
+    "resolve",
+    "checkout",
+    "invoice",
+    "customer",
+    "translate",
+    "verify",
+    "schedule",
+    "import_rows",
+    "run_tests",
+    "load-data",
+    "rank",
+    "merge",
 ];
 const PROPERTIES: [&str; 30] = [
     "title", "total", "amount", "currency", "address", "city", "street", "lines", "owner", "email", "score", "ready",
     "items", "branch", "commit", "version", "region", "quantity", "price", "label", "priority", "summary", "created",
     "category", "language", "duration", "attempts", "payload", "reviewer", "message",
 ];
-const VARIABLES: [&str; 8] = ["region", "threshold", "recipient", "dryRun", "environment", "language", "limit", "token"];
+const VARIABLES: [&str; 8] =
+    ["region", "threshold", "recipient", "dryRun", "environment", "language", "limit", "token"];
 
 /// The author of one definition.
 pub(crate) struct Author {
@@ -196,6 +218,8 @@ impl Author {
         self.left = self.left.saturating_sub(1);
         let id = self.name();
         let is_leaf = depth > 1 || self.left == 0;
+        // The condition is read before the steps inside have run.
+        let when = (depth == 0 && self.numbers.chance(25)).then(|| self.condition(1));
         let (mut step, output) = match self.numbers.below(if is_leaf { 9 } else { 14 }) {
             0 | 1 => self.bash(),
             2 => (map([("type", "http".into()), ("url", self.text("https://example.com/"))]), response()),
@@ -209,9 +233,7 @@ impl Author {
             11 => self.until(depth),
             _ => self.each(depth),
         };
-        if depth == 0 && self.numbers.chance(25) {
-            step.insert("when".into(), self.condition(1));
-        }
+        step.extend(when.map(|when| ("when".to_string(), when)));
         (id, step, output)
     }
 
@@ -235,12 +257,8 @@ impl Author {
             return (step, Type::Open);
         }
         let output = self.object(2);
-        if self.numbers.chance(50) {
-            step.insert("tool".into(), "SEARCH".into());
-            step.insert("outputSchema".into(), schema(&output, self.numbers.chance(70)));
-        } else {
-            step.insert("tool".into(), self.outside("TOOL", &output));
-        }
+        step.insert("tool".into(), "SEARCH".into());
+        step.insert("outputSchema".into(), schema(&output, self.numbers.chance(70)));
         (step, output)
     }
 
@@ -275,13 +293,13 @@ impl Author {
             return (step, object([("executionId", Type::Text)]));
         }
         let output = self.object(2);
-        step.insert("workflow".into(), self.outside("CHILD", &output));
+        step.insert("workflow".into(), self.child(&output));
         (step, output)
     }
 
-    /// Returns the name of a tool or a workflow whose output is known from outside of the definition.
-    fn outside(&mut self, prefix: &str, output: &Type) -> Value {
-        let name = format!("{prefix}_{}", self.outside.len());
+    /// Returns the name of a workflow whose output is known.
+    fn child(&mut self, output: &Type) -> Value {
+        let name = format!("CHILD_{}", self.outside.len());
         self.outside.insert(name.clone(), schema(output, true));
         name.into()
     }
@@ -456,7 +474,7 @@ impl Author {
                 Value::Map(condition)
             }
             3 => Value::map([("not", self.condition(depth - 1))]),
-            4 => Value::map([(key, vec![self.condition(depth - 1), self.condition(depth - 1)])]),
+            4 => Value::map([(key, vec![self.condition(depth - 1), self.condition(depth - 1)].into())]),
             _ => {
                 let (written, kind) = self.reference(true);
                 let test = match (self.numbers.below(3), &kind) {
@@ -502,7 +520,8 @@ fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Type)>) -> Type {
 }
 
 fn script() -> Type {
-    let kinds = [("stdout", Type::Text), ("stderr", Type::Text), ("exitCode", Type::Whole), ("durationMs", Type::Whole)];
+    let kinds =
+        [("stdout", Type::Text), ("stderr", Type::Text), ("exitCode", Type::Whole), ("durationMs", Type::Whole)];
     let rest = [("stdoutBytes", Type::Whole), ("stderrBytes", Type::Whole), ("truncated", Type::Truth)];
     object(kinds.into_iter().chain(rest).chain([("stillRunning", Type::Truth)]))
 }
@@ -550,7 +569,8 @@ fn schema(kind: &Type, is_closed: bool) -> Value {
         Type::Object(fields) => {
             let properties = fields.iter().map(|(name, kind)| (name.as_str(), schema(kind, is_closed)));
             let required: Vec<Value> = fields.iter().map(|(name, _)| name.as_str().into()).collect();
-            let parts = [("type", "object".into()), ("properties", Value::map(properties)), ("required", required.into())];
+            let parts =
+                [("type", "object".into()), ("properties", Value::map(properties)), ("required", required.into())];
             let closed = is_closed.then_some(("additionalProperties", Value::from(false)));
             Value::map(parts.into_iter().chain(closed))
         }

@@ -7,6 +7,7 @@
 mod author;
 #[path = "../generated/numbers.rs"]
 mod numbers;
+mod repository;
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ const SEEDS_DEFAULT: u64 = 300;
 /// Mutations of each kind that have to be found, in percent.
 const FOUND_MIN: usize = 98;
 
-/// Knows the types of functions and the outputs of tools and workflows, as a server does.
+/// Knows the types of functions and the outputs of other workflows.
 struct Outside<'d>(&'d BTreeMap<String, Value>);
 
 impl Inspector for Outside<'_> {
@@ -41,10 +42,6 @@ impl Inspector for Outside<'_> {
     }
 
     fn workflow(&self, name: &str) -> Option<Value> {
-        self.0.get(name).cloned()
-    }
-
-    fn tool(&self, name: &str) -> Option<Value> {
         self.0.get(name).cloned()
     }
 }

@@ -88,7 +88,8 @@ pub(crate) fn check_beside(plan: &Plan, file: &Path, context: &Context) -> Resul
     Ok(children)
 }
 
-fn beside(name: &str, folder: &Path) -> Option<PathBuf> {
+/// Returns the file of a workflow in a folder.
+pub(crate) fn beside(name: &str, folder: &Path) -> Option<PathBuf> {
     // A name is not a path, so nothing outside of the folder is read.
     let is_plain = !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
     let candidates = ENDINGS.iter().map(|ending| folder.join(format!("{name}.{ending}")));

@@ -20,17 +20,49 @@ pub(crate) struct Lsp {
 
 #[cfg(feature = "language-server")]
 pub(crate) fn lsp(_: &Lsp, _: &Context) -> Result<Exit, CliError> {
-    use mainspring_kernel::definition::{Syntax, read};
-
-    use crate::evaluator::compile;
-
-    let check = |text: &str, syntax: Syntax| {
-        let compiled =
-            read(text.as_bytes(), syntax).map_err(|found| vec![found]).and_then(|document| compile(&document));
-        compiled.map_or_else(|found| found, |compiled| compiled.warnings)
-    };
-    let served = mainspring_authoring::lsp::serve(&check);
+    let served = mainspring_authoring::lsp::serve(&InSandbox);
     served.map(|()| Exit::Fine).map_err(|why| CliError::internal("language_server_failed", why))
+}
+
+/// The compiler of the language server. Workflows that a definition starts are read from its folder.
+#[cfg(feature = "language-server")]
+struct InSandbox;
+
+#[cfg(feature = "language-server")]
+mod server {
+    use std::path::PathBuf;
+
+    use mainspring_authoring::lsp::Compiler;
+    use mainspring_kernel::{
+        definition::{Field, Syntax, fields_of, read},
+        diagnostic::Diagnostic,
+        document::{Document, Path},
+    };
+
+    use super::InSandbox;
+    use crate::evaluator::{InFolder, compile, compile_in, evaluator};
+
+    impl Compiler for InSandbox {
+        fn check(&self, address: &str, text: &str, syntax: Syntax) -> Vec<Diagnostic> {
+            let compiled =
+                read(text.as_bytes(), syntax).map_err(|found| vec![found]).and_then(|document| match folder(address) {
+                    Some(folder) => compile_in(&document, &folder),
+                    None => compile(&document),
+                });
+            compiled.map_or_else(|found| found, |compiled| compiled.warnings)
+        }
+
+        fn fields(&self, address: &str, document: &Document, step: &Path, reference: &str) -> Vec<Field> {
+            let (evaluator, folder) = (evaluator(), folder(address).unwrap_or_default());
+            fields_of(document, &InFolder::new(&*evaluator, &folder), step, reference)
+        }
+    }
+
+    /// Returns the folder of a text; `None` for a text that is no file.
+    fn folder(address: &str) -> Option<PathBuf> {
+        let file = url::Url::parse(address).ok()?.to_file_path().ok()?;
+        file.parent().map(PathBuf::from)
+    }
 }
 
 #[cfg(not(feature = "language-server"))]

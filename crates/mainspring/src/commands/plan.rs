@@ -1,19 +1,26 @@
 //! `mainspring plan`: draws the plan of a definition.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use mainspring_kernel::{definition::shape, json, plan, reference::is_name, value::Value};
+use mainspring_kernel::{
+    definition::{read, shapes},
+    json,
+    value::Value,
+};
 
 use super::validate::checked;
 use crate::{
     context::Context,
+    definitions::{folder_of, syntax_of},
     error::{CliError, Exit},
+    evaluator::{InFolder, evaluator},
     output::{
         draw,
         terminal::{bold, dim, print_out},
         text::shown,
     },
+    read_limited,
     tool_policy::{is_configured, judgments, of_machine},
 };
 
@@ -53,7 +60,7 @@ pub(crate) fn plan(plan: &Plan, context: &Context) -> Result<Exit, CliError> {
         ),
         Format::Json => {
             let value = with_calls(compiled.plan.to_value(), &calls);
-            json::pretty(&with_shapes(value, &compiled.plan))
+            json::pretty(&with_shapes(value, &plan.file)?)
         }
         Format::Mermaid => draw::mermaid(&compiled.plan),
         Format::Dot => draw::dot(&compiled.plan),
@@ -88,12 +95,15 @@ fn with_calls(mut plan: Value, calls: &[Value]) -> Value {
     plan
 }
 
-/// Adds the known shapes of the steps' outputs, by id, as JSON Schemas.
-fn with_shapes(mut value: Value, plan: &plan::Plan) -> Value {
-    let steps = (0..plan.steps.len() as u32).filter(|step| !plan.is_body_of_each(*step) && is_name(plan.id(*step)));
-    let shapes = steps.map(|step| (plan.id(step), shape(plan, step))).filter(|(_, shape)| *shape != Value::Bool(true));
+/// Adds the known shapes as JSON Schemas, by id: of the steps' outputs, of the items of loops, and of the execution's output.
+fn with_shapes(mut value: Value, file: &Path) -> Result<Value, CliError> {
+    let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
+    let document = read(&text, syntax_of(file)).map_err(|why| CliError::bad_input("unreadable", why.message))?;
+    let known = shapes(&document, &InFolder::new(&*evaluator(), folder_of(file)));
     if let Value::Map(value) = &mut value {
-        value.insert("shapes".into(), Value::map(shapes));
+        value.insert("shapes".into(), known.steps.into());
+        value.insert("itemShapes".into(), known.items.into());
+        value.insert("outputShape".into(), known.output);
     }
-    value
+    Ok(value)
 }

@@ -1,8 +1,8 @@
 //! Reports references that leave the shape of their value.
 //!
-//! It is an error where the engine knows or validates the shape: reading the reference would fail. Where somebody else claims
-//! the shape (the types of a function, the schema of a tool, another workflow), and where a schema does not say whether there are
-//! other properties, it is a warning.
+//! It is an error where the engine knows or validates the shape: reading the reference would fail. Where the
+//! shape is a claim (the types of a function, the output of another workflow), and where a schema does not say whether there
+//! are other properties, it is a warning.
 
 use alloc::{
     borrow::ToOwned,
@@ -188,9 +188,7 @@ impl<'s> Shapes<'s> {
     pub(super) fn known(self, known: Known<'s>) -> Vec<&'s str> {
         match known {
             Known::Fields(fields) => fields.iter().map(|(name, _)| *name).collect(),
-            Known::Steps(steps) => {
-                steps.iter().map(|step| self.outline.entries[*step as usize].id.as_str()).collect()
-            }
+            Known::Steps(steps) => steps.iter().map(|step| self.outline.entries[*step as usize].id.as_str()).collect(),
             Known::Properties(map) => map.into_iter().flat_map(Map::keys).map(String::as_str).collect(),
         }
     }

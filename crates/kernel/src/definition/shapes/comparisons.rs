@@ -1,10 +1,6 @@
 //! Comparisons that no value of a shape meets: of another type, or outside of the listed values.
 
-use alloc::{
-    format,
-    string::String,
-    vec::Vec,
-};
+use alloc::{format, string::String, vec::Vec};
 
 use super::{Shape, Shapes, walk::kinds_of};
 use crate::{
@@ -79,7 +75,9 @@ impl Reader<'_, '_> {
         let path = fields.path.key(key);
         let is_value = range.values.is_some();
         let what = match &range.values {
-            Some(values) => format!("one of {}", values.iter().map(|value| json::compact(value)).collect::<Vec<_>>().join(", ")),
+            Some(values) => {
+                format!("one of {}", values.iter().map(|value| json::compact(value)).collect::<Vec<_>>().join(", "))
+            }
             None => format!("of type {}", range.kinds.join(" or ")),
         };
         let message = format!("{subject} is {what}: the comparison with {} never holds", json::compact(operand));

@@ -134,7 +134,14 @@ impl<'s> Shapes<'s> {
                 (kind, part) => Err(nothing(part, kind, true)),
             },
             Shape::Fixed(fields) => in_fields(fields, part),
-            Shape::Step(step) => self.below(&self.step(*step), part, looked_at),
+            Shape::Step(step) => self.below(&self.step(*step), part, looked_at).or_else(|why| match why {
+                // A schema may list some of the fields that an output has by the type of its step.
+                Why::Unlisted { .. } | Why::Additional { .. } => match self.by_type(*step) {
+                    Shape::Any => Err(why),
+                    shape => self.below(&shape, part, looked_at).map_err(|_| why),
+                },
+                why => Err(why),
+            }),
             Shape::Branches(block) => {
                 let (steps, name) = (&self.outline.blocks[*block as usize].steps, part_text(part));
                 let step = steps.iter().find(|step| self.outline.entries[**step as usize].id == name);
