@@ -4,7 +4,9 @@
 use std::{collections::BTreeSet, fs, path::Path, time::Instant};
 
 use mainspring_kernel::{
-    definition::{Compiled, Complaint, FunctionTypes, Inspector, Syntax, compile, compile_with, read},
+    definition::{
+        Compiled, Complaint, Field, FunctionTypes, Inspector, Syntax, compile, compile_with, fields_of, read,
+    },
     diagnostic::{CODES, Diagnostic},
     document::Document,
     json,
@@ -470,4 +472,37 @@ steps:
         }
     }
     assert!(mutations > 100, "{mutations}");
+}
+
+/// Counts the functions and workflows that it is asked about.
+#[derive(Default)]
+struct Counts(std::cell::Cell<usize>);
+
+impl Inspector for Counts {
+    fn source(&self, _: &str) -> Result<FunctionTypes, Complaint> {
+        self.0.set(self.0.get() + 1);
+        let total = Value::map([("total", Value::map([("type", "number".into())]))]);
+        Ok(FunctionTypes { result: Some(Value::map([("type", "object".into()), ("properties", total)])) })
+    }
+
+    fn schema(&self, _: &Value) -> Result<(), Complaint> {
+        unreachable!("a question about a shape checks no schema")
+    }
+}
+
+#[test]
+fn a_completion_asks_for_the_functions_of_its_reference_only() {
+    let step = |number: usize| {
+        let fields = [("type", "code".into()), ("code", "export default (x) => x".into())];
+        Value::map(fields.into_iter().chain([("id", Value::from(format!("s{number}")))]))
+    };
+    let steps: Vec<Value> = (0..2_000).map(step).collect();
+    let document = Document::placeless(Value::map([("steps", Value::List(steps))]));
+    let (inspector, path) = (Counts::default(), mainspring_kernel::document::Path::root().key("steps").index(1_999));
+    let names = |reference: &str| fields_of(&document, &inspector, &path, reference);
+    assert_eq!(names("s7"), [Field { name: "total".into(), kind: "number".into() }]);
+    assert_eq!(inspector.0.get(), 1);
+    assert_eq!(names("s7.total"), []);
+    assert_eq!((names("nobody"), names("item"), names("")), (Vec::new(), Vec::new(), Vec::new()));
+    assert_eq!(inspector.0.get(), 2);
 }

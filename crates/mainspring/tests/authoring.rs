@@ -316,3 +316,32 @@ fn validate_counts_the_steps_that_are_written() {
     let (code, out, err) = run(folder.path(), &["validate", "n.yaml"]);
     assert!(code == 0 && out.contains("n ok 2 steps"), "{code} {out}{err}");
 }
+
+#[test]
+fn shapes_of_functions_items_and_other_workflows_are_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("it writes");
+    put(
+        "child.yaml",
+        "name: child\nsteps:\n  - {id: a, type: bash, command: ls, outputVariable: listing}\n  \
+         - {id: b, type: subworkflow, workflow: parent}\noutput: {listing: \"@a.stdout\", deeper: \"@b.total\"}\n",
+    );
+    let parent = "name: parent\nsteps:\n  - {id: sub, type: subworkflow, workflow: child}\n  - id: sum\n    type: code\n    code: \"export default (x): {total: number} => x\"\n  - {id: each, type: bash, forEach: {ref: \"@input\"}, command: ls}\n  - {id: again, type: tool, tool: T, forEach: {ref: \"@each\"}, arguments: {out: \"@item.stdout\"}}\noutput: {total: \"@sum.total\", listing: \"@sub.listing\"}\n";
+    put("parent.yaml", parent);
+    let (code, out, err) = run(folder.path(), &["plan", "parent.yaml", "--format", "json"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let plan = json::read(out.as_bytes()).expect("JSON").value;
+    let at =
+        |key: &str, id: &str| plan.get(key).and_then(|shapes| shapes.get(id)).map(json::compact).unwrap_or_default();
+    assert!(at("shapes", "sub").contains(r#""listing":{"type":"string"}"#), "{}", at("shapes", "sub"));
+    assert!(at("shapes", "sum").contains(r#""total":{"type":"number"}"#), "{}", at("shapes", "sum"));
+    assert!(at("itemShapes", "again").contains(r#""stdout":{"type":"string"}"#), "{}", at("itemShapes", "again"));
+    assert!(at("outputShape", "properties").contains(r#""total":{"type":"number"}"#), "{out}");
+    for (right, wrong) in
+        [("@sub.listing", "@sub.lisitng"), ("@sum.total", "@sum.totla"), ("@item.stdout", "@item.stdot")]
+    {
+        put("wrong.yaml", &parent.replacen(right, wrong, 1));
+        let (_, _, err) = run(folder.path(), &["validate", "wrong.yaml"]);
+        assert!(err.contains("path_not_in_schema") && err.contains(&wrong[1..]), "{wrong}: {err}");
+    }
+}

@@ -180,6 +180,22 @@ fn completion_of_keys_types_words_and_references() {
         &["stdout", "exitCode"],
         &["a"],
     );
+    check(
+        "steps:\n  - {id: a, type: bash, command: x, forEach: {ref: \"@input\"}}\n  - {id: b, type: tool, tool: T, forEach: {ref: \"@a\"}, arguments: {x: \"@item.|\"}}\n",
+        &["stdout", "exitCode"],
+        &["a", "body"],
+    );
+    check(
+        "steps:\n  - id: sum\n    type: code\n    code: \"export default (x): {lines: {price: number}[]} => x\"\n  - id: b\n    type: bash\n    env:\n      X: \"@sum.lines[0].|\n",
+        &["price"],
+        &["lines"],
+    );
+    check(
+        "variables: {region: {type: string}}\nsteps:\n  - {id: a, type: bash, command: \"echo @vars.|\"}\n",
+        &["region"],
+        &[],
+    );
+    check("steps:\n  - {id: a, type: bash, command: \"echo @ctx.|\"}\n", &["now", "attempt"], &["stdout"]);
     check("inputSchema: {type: object, properties: {city: {}}}\noutput: \"@input.|\"\n", &["city"], &[]);
     check("nodes:\n  - {id: a, type: bash, command: x}\nedges:\n  - {from: |}\n", &["a"], &["bash"]);
     check(
@@ -227,13 +243,19 @@ fn completion_in_a_file_of_two_thousand_steps() {
         format!("  - id: s{number}\n    type: bash\n    env: {{V: \"@input.value\"}}\n    command: 'echo \"$V\"'\n")
     };
     let steps: String = (0..2_000).map(step).collect();
-    let text = format!("constraints: {{maxSteps: 10000}}\nsteps:\n{steps}  - id: last\n    type: bash\n    |\n");
-    client.open(&text.replacen('|', "", 1));
-    for _ in 0..5 {
-        let started = Instant::now();
-        let answer = client.at("textDocument/completion", &text, None);
-        // Printed and not asserted: a test does not depend on the clock of a busy machine.
-        println!("completion took {:?}", started.elapsed());
-        assert!(json::compact(&answer).contains("command"), "{answer:?}");
+    for (typed, label) in
+        [("|", "command"), ("env: {X: \"@s1999.|\"}", "stdout"), ("env: {X: \"@item.|\"}", "exitCode")]
+    {
+        let last = "  - id: last\n    type: bash\n    forEach: {ref: \"@each\"}\n";
+        let each = "  - {id: each, type: bash, command: ls, forEach: {ref: \"@input\"}}\n";
+        let text = format!("constraints: {{maxSteps: 10000}}\nsteps:\n{steps}{each}{last}    {typed}\n");
+        client.open(&text.replacen('|', "", 1));
+        for _ in 0..5 {
+            let started = Instant::now();
+            let answer = client.at("textDocument/completion", &text, None);
+            // Printed and not asserted: a test does not depend on the clock of a busy machine.
+            println!("completion of {typed} took {:?}", started.elapsed());
+            assert!(json::compact(&answer).contains(label), "{typed}: {answer:?}");
+        }
     }
 }
