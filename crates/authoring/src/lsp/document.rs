@@ -73,8 +73,8 @@ mod tests {
             value.starts_with(r#"{"steps":[{"env":{"X":"1","Y":2},"id":"a","wait":false},{"id":"b","steps":[{"#),
             "{value}"
         );
-        assert_eq!(step_path(&outline, text.len()).to_string(), "/steps/1/steps/0");
-        assert_eq!(step_path(&outline, text.find("wait").unwrap_or_default()).to_string(), "/steps/0");
+        assert_eq!(step_path(&outline, text.len()).to_string(), "steps[1].steps[0]");
+        assert_eq!(step_path(&outline, text.find("wait").unwrap_or_default()).to_string(), "steps[0]");
         assert_eq!(step_path(&outline, 0), Path::root());
     }
 }
