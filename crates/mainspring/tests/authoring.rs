@@ -299,7 +299,7 @@ fn validate_checks_the_workflows_that_are_started() {
     check(&["validate", "parent.yaml"], 0, "`child` is started and not checked: there is no child.yaml");
     write("child.yaml", "name: child\nsteps: [{id: s, type: subworkflow, workflow: grandchild}]\n");
     write("grandchild.yaml", "name: grandchild\nsteps: [{id: w, type: bash, comand: ls}]\n");
-    check(&["validate", "parent.yaml"], 10, "grandchild.yaml:1:");
+    check(&["validate", "parent.yaml"], 10, "grandchild.yaml:2:29");
     check(&["validate", "parent.yaml"], 10, "grandchild.yaml is started by this workflow, and it is invalid");
     let (code, out, _) = run(folder.path(), &["validate", "parent.yaml", "--json"]);
     assert_eq!((code, envelope(&out).get("ok").and_then(Value::as_bool)), (10, Some(false)));

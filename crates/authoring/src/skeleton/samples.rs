@@ -31,6 +31,17 @@ pub(super) fn result(effect: &str, id: &str) -> Value {
     }
 }
 
+/// Returns the result of an effect with the fields of a sample of its schema, which need not describe all of them.
+pub(super) fn with_sample(result: Value, sample: Option<Value>) -> Value {
+    match (result, sample) {
+        (Value::Map(mut fields), Some(Value::Map(sample))) => {
+            fields.extend(sample);
+            Value::Map(fields)
+        }
+        (result, sample) => sample.unwrap_or(result),
+    }
+}
+
 /// Returns a value that matches a schema, for schemas of the common forms.
 pub(super) fn of_schema(schema: &Value) -> Value {
     sample(schema, DEPTH_MAX)

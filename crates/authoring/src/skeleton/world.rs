@@ -66,7 +66,7 @@ impl World {
         let sample = step.output_schema.as_ref().filter(|_| step.transform.is_none()).map(samples::of_schema);
         match &step.work {
             Work::Effect { effect, .. } => {
-                let result = sample.unwrap_or_else(|| samples::result(effect, &step.id));
+                let result = samples::with_sample(samples::result(effect, &step.id), sample);
                 self.outputs.insert(number, result);
             }
             Work::Loop(Loop { over: Over::Turns(agent), .. }) => {

@@ -142,7 +142,8 @@ impl<'r> Reader<'r, '_> {
     /// Returns the help for a field that an object does not have: a word of another language, the nearest name, or all names.
     fn other_field(&mut self, reference: &Reference, at: usize, name: &str, known: &[&str], path: &Path) -> Help {
         let meant = field_in_other_words(name, reference.path.get(at + 1), known);
-        let near = || self.report.nearest_name(name, known.iter().copied()).or_else(|| only_near(name, known.iter().copied()));
+        let near =
+            || self.report.nearest_name(name, known.iter().copied()).or_else(|| only_near(name, known.iter().copied()));
         match meant.or_else(near) {
             Some("") => {
                 let (begin, rest) = (reference.begin(at), rest_of(reference, at));

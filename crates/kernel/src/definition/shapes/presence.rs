@@ -18,6 +18,7 @@ use crate::{
     diagnostic,
     document::Path,
     fix::Fix,
+    json,
     reference::{self, Part, Reference, Root},
     value::Value,
 };
@@ -211,6 +212,15 @@ impl<'s> Shapes<'s> {
         }
     }
 
+    /// True if the condition of a loop reads a step of its rounds. Such a condition is usually written so that it holds before
+    /// the first round, where the steps read as null.
+    fn asks_its_rounds(self, entry: &Entry<'_>) -> bool {
+        let Some(condition) = entry.fields.get("while").map(json::compact) else { return false };
+        let steps = entry.branches.iter().flat_map(|(_, block)| &self.outline.blocks[*block as usize].steps);
+        let mut names = steps.map(|step| format!("\"@{}", self.outline.entries[*step as usize].id));
+        names.any(|name| condition.contains(&name))
+    }
+
     fn null_step(self, step: u32, is_named: bool, depth: usize) -> Option<Null> {
         let entry = self.outline.entries.get(step as usize)?;
         let kind = entry.kind?.name;
@@ -238,7 +248,7 @@ impl<'s> Shapes<'s> {
                     _ => None,
                 }
             }
-            ("loop", Shape::OneOf(_)) => Some(Null::NoRound(step)),
+            ("loop", Shape::OneOf(_)) => (!self.asks_its_rounds(entry)).then_some(Null::NoRound(step)),
             ("loop", Shape::Step(last)) => self.null_step(last, false, depth.checked_sub(1)?),
             (_, schema @ Shape::Schema(_)) => self.null(&schema, is_named, depth),
             _ => None,
