@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use mainspring_kernel::diagnostic::is_obeyed;
 
-/// Returns a number with its noun: `1 receipt`, `2 receipts`.
+/// Returns a number with the singular or plural of a word: `1 receipt`, `2 receipts`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

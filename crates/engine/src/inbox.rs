@@ -227,7 +227,7 @@ fn event_by(
     Ok(Event::Start(Box::new(NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit })))
 }
 
-/// Replaces a receipt whose outcome cannot be decoded by one that fails the attempt, so that its step goes on without it.
+/// Replaces a receipt whose outcome cannot be decoded by one that fails the attempt, so that its step continues without it.
 fn undecodable_receipt((instance, attempt): (Instance, u32), why: &dyn Display) -> Input {
     Input::Receipt { instance, attempt, outcome: Outcome::Failed(undecodable(why)) }
 }

@@ -56,7 +56,7 @@ pub struct Execution {
     pub others: BTreeMap<&'static str, Vec<u8>>,
 }
 
-/// The files of an execution.
+/// The part of an archive that one execution fills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionFiles {
     /// The files by path.

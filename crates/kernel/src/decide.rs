@@ -537,8 +537,7 @@ impl Decider<'_> {
     fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         if self.is_too_deep(&output) {
-            let failure = begin::too_deep(&format!("step `{}`: its output", plan.id(instance.step)));
-            return self.fail(instance, failure);
+            return self.fail(instance, begin::too_deep(&format!("step `{}`: its output", plan.id(instance.step))));
         }
         let bail = plan.step(instance.step).bail.as_ref();
         self.record(Record::StepCompleted { instance: instance.clone(), output: output.clone().into() })?;

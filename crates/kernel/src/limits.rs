@@ -4,8 +4,8 @@
 /// far below the depth at which a recursive walk would exhaust the smallest stack in use.
 pub const DEPTH_MAX: usize = 100;
 
-/// Deepest nesting of what a receipt reports, and of inputs and outputs of steps. What contains them, such as the question of
-/// a gate or a page of the API, must be readable as well.
+/// Deepest nesting of what a receipt reports, and of inputs and outputs of steps. The question of a gate or a
+/// page of the API contains them, and must be readable as well.
 pub const RESULT_DEPTH_MAX: usize = DEPTH_MAX - 6;
 
 /// Maximum size of a definition's text, in bytes. Ten thousand steps take about one megabyte.

@@ -17,7 +17,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use crate::{backend::subworkflows::beside, definitions::syntax_of, error::Exit, read_limited};
+use crate::{definitions::syntax_of, error::Exit, paths::beside, read_limited};
 
 /// The value 1 allows code to run on a system that refuses the seccomp filter which confines it.
 const UNCONFINED_VARIABLE: &str = "MAINSPRING_UNCONFINED_CODE";

@@ -82,6 +82,17 @@ fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
+/// Extensions of definition files, in the order in which they are tried.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// Returns the file of a workflow in a folder.
+pub(crate) fn beside(name: &str, folder: &Path) -> Option<PathBuf> {
+    // A name is not a path, so nothing outside of the folder is read.
+    let is_plain = !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
+    let candidates = ENDINGS.iter().map(|ending| folder.join(format!("{name}.{ending}")));
+    candidates.filter(|_| is_plain).find(|path| path.is_file())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,10 +24,10 @@ use crate::{block_on, engine, request, status, until};
 
 const KEY: [u8; 32] = [1; 32];
 
-/// A call, and a step that goes on after its failure.
+/// A call, and a step that runs after its failure.
 const TOLERANT: &str = r#"{"steps":[
     {"type":"tool","id":"a","tool":"s.t","onError":"continue"},
-    {"type":"return","id":"r","input":"went on"}]}"#;
+    {"type":"return","id":"r","input":"continued"}]}"#;
 const CALL: &str = r#"{"steps":[{"type":"tool","id":"a","tool":"s.t","retry":{"maxAttempts":3,"initialDelayMs":1}}]}"#;
 
 fn nested(levels: usize) -> Value {
@@ -154,7 +154,7 @@ fn a_message_without_the_head_of_a_receipt_is_unreadable() {
             inbox::event_of(&store, &KEY, inbox::sealed(&KEY, message))
         };
         assert!(matches!(event(vec![0x84, 0x01, 0x80]), Err(inbox::MessageError::Unreadable(_))));
-        // Whether its step exists is the state machine's question.
+        // The state machine decides if its step exists.
         let unknown = Input::Receipt { instance: Instance::of_step(99), attempt: 1, outcome: Outcome::Interrupted };
         let taken = event(unknown.encode());
         assert!(matches!(taken, Ok(Event::Take(_, PendingInput { input: Input::Receipt { .. }, .. }))));

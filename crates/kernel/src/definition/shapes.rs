@@ -5,7 +5,7 @@
 //! `check` reports references that leave a shape, `comparisons` conditions that no value of a shape meets, `presence` values
 //! that may be null or missing. `export` writes shapes as JSON Schemas, and `query` answers editors.
 //!
-//! A shape says what a path may lead to; a skipped step still reads as null. What is not known is [`Shape::Any`], and causes no
+//! A shape says what a path may lead to; a skipped step still reads as null. An unknown value is [`Shape::Any`], and causes no
 //! diagnostic.
 
 use alloc::vec::Vec;
@@ -36,7 +36,7 @@ pub use query::{DefinitionShapes, Field, fields, shapes};
 enum Shape<'s> {
     /// Nothing is known.
     Any,
-    /// A value of this JSON type. Of an object or a list the parts are not known.
+    /// A value of this JSON type. The parts of an object or a list are not known.
     Kind(&'static str),
     /// An object with the fields of a table.
     Fixed(Fixed),
@@ -178,7 +178,7 @@ impl<'s> Shapes<'s> {
     }
 }
 
-/// Returns a shape that somebody else than the engine declares.
+/// Returns a shape that the engine does not validate.
 fn claimed(schema: Option<&Value>) -> Shape<'_> {
     schema.map_or(Shape::Any, |schema| Shape::Schema(Schema::of(schema, false)))
 }

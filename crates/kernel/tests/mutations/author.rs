@@ -19,7 +19,7 @@ pub(crate) enum Type {
     List(Box<Type>),
     /// Nothing is declared, so every path is right.
     Open,
-    /// One of several types. No path goes on below it.
+    /// One of several types. No path continues below it.
     Mixed,
 }
 
@@ -402,7 +402,7 @@ impl Author {
         for _ in 0..20 {
             let (root, mut kind) = self.numbers.pick(&self.scope).clone();
             let mut path = Vec::new();
-            // Of an open value any path is right, so one in five goes on below it.
+            // Any path below an open value is right, so one in five continues below it.
             while path.len() < 6 && (path.is_empty() && root == "vars" || is_scalar || self.numbers.chance(80)) {
                 kind = match kind {
                     Type::Object(fields) if !fields.is_empty() => {

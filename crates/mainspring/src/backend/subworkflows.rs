@@ -9,10 +9,7 @@ use std::{
 use mainspring_engine::start_request::{endless_circle, plan_tree, starts};
 use mainspring_kernel::{limits::LINEAGE_WORKFLOWS_MAX, plan::Plan};
 
-use crate::{context::Context, definitions::compiled, error::CliError};
-
-/// Extensions of definition files, in the order in which they are tried.
-const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+use crate::{context::Context, definitions::compiled, error::CliError, paths::beside};
 
 /// Finds every workflow that a definition may start, directly or through others. Each is one of the named files,
 /// the definition itself, or `NAME.yaml` (or another extension) in the folder of its file.
@@ -86,14 +83,6 @@ pub(crate) fn check_beside(plan: &Plan, file: &Path, context: &Context) -> Resul
         }
     }
     Ok(children)
-}
-
-/// Returns the file of a workflow in a folder.
-pub(crate) fn beside(name: &str, folder: &Path) -> Option<PathBuf> {
-    // A name is not a path, so nothing outside of the folder is read.
-    let is_plain = !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
-    let candidates = ENDINGS.iter().map(|ending| folder.join(format!("{name}.{ending}")));
-    candidates.filter(|_| is_plain).find(|path| path.is_file())
 }
 
 fn stem(file: &Path) -> String {

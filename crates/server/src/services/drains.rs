@@ -52,7 +52,7 @@ pub(super) fn after(drain: Option<&Drain>, hash: &str, is_return: bool) -> Resul
     }
 }
 
-/// Has the executions that a drain held begin at once, after a change that ended it.
+/// Starts the executions that waited for a drain, after a change that ended it.
 pub(super) fn announce_end(app: &App, caller: &Caller, has_ended: bool) {
     if has_ended {
         app.engine.limits_changed(&caller.organization);

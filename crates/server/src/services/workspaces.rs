@@ -136,7 +136,7 @@ pub(crate) fn unused_of(
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let note = entry.path();
         let is_note = note.extension().is_some_and(|extension| extension == NOTE);
-        let Some(start) = is_note.then(|| note_of(&note)).flatten().and_then(|value| NotedStart::of(&value)) else {
+        let Some(start) = is_note.then(|| note_of(&note)).flatten().and_then(|value| RecordedStart::of(&value)) else {
             continue;
         };
         let row = by_start.get(&(start.workflow, start.idempotency_key));
@@ -159,14 +159,14 @@ pub(crate) fn unused_of(
 }
 
 /// The start that a note identifies.
-struct NotedStart {
+struct RecordedStart {
     organization: String,
     workflow: String,
     idempotency_key: String,
     detaches: bool,
 }
 
-impl NotedStart {
+impl RecordedStart {
     /// Reads the content of a note; `None` if it is invalid.
     fn of(value: &Value) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Value::as_text).map(String::from);
@@ -179,7 +179,7 @@ impl NotedStart {
 /// True if no execution uses or will use the workspace of a note.
 fn is_over(store: &dyn Store, note: &Path, now_ms: u64, keep_ms: u64) -> Result<bool, StoreError> {
     // An unreadable note does not identify its execution; the workspace is kept.
-    let Some(start) = note_of(note).and_then(|value| NotedStart::of(&value)) else { return Ok(false) };
+    let Some(start) = note_of(note).and_then(|value| RecordedStart::of(&value)) else { return Ok(false) };
     let origin = Origin { organization: Some(&start.organization), workflow_id: Some(&start.workflow), workflow: None };
     // A start without an execution has none yet, or failed.
     let Some(row) = store.execution_by_idempotency_key(&origin, &start.idempotency_key)? else {

@@ -591,7 +591,7 @@ fn other_definitions() -> Vec<Case> {
     let of = |execution, organization, workflow_id, definition| Turn {
         organization: Some(organization),
         workflow_id: Some(workflow_id),
-        definition,
+        workflow: Some(definition),
         ..opens(execution)
     };
     vec![(

@@ -154,7 +154,6 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         workflow: random.of(&[None, Some("flow"), Some("other")]),
         organization: random.of(&ORGANIZATIONS),
         workflow_id: random.of(&[None, Some("f"), Some("flow")]),
-        definition: random.of(&["a", "b"]),
         initiator: random.of(&[None, Some("u")]),
         idempotency_key: random.of(&[None, None, Some("k"), Some("l")]),
         values: random

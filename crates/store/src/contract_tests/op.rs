@@ -134,7 +134,6 @@ pub(crate) struct Turn {
     pub(crate) workflow: Option<Text>,
     pub(crate) organization: Option<Text>,
     pub(crate) workflow_id: Option<Text>,
-    pub(crate) definition: Text,
     /// `user` by default.
     pub(crate) initiator: Option<Text>,
     pub(crate) idempotency_key: Option<Text>,
@@ -304,7 +303,7 @@ impl Turn {
             id: self.id.map_or_else(|| key(self.execution).to_string(), Into::into),
             workflow: self.workflow.map(Into::into),
             workflow_version: Some("2".into()),
-            workflow_hash: Hash::of(self.definition.as_bytes()).prefixed(),
+            workflow_hash: Hash::of(self.workflow.unwrap_or_default().as_bytes()).prefixed(),
             plan_hash: plan(1).hash,
             status: status.into(),
             outcome: None,
@@ -397,14 +396,23 @@ fn answer(store: &dyn Store, op: &Op) -> Result<String, StoreError> {
         Op::UnfinishedRows(organization, statuses) => unfinished_rows(store, organization, statuses)?,
         Op::Count(organization, statuses, max) => store.count_executions(organization, statuses, *max)?.to_string(),
         Op::CountOthers(organization, workflow_id, definitions, max) => {
-            let hashes: Vec<String> = definitions.iter().map(|text| Hash::of(text.as_bytes()).prefixed()).collect();
-            let of = OtherDefinitions { organization, workflow_id, hashes: &hashes };
-            store.count_other_definitions(&of, *max)?.to_string()
+            count_others(store, (organization, workflow_id), definitions, *max)?
         }
         Op::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
         Op::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => catalogue::answer(store, of_catalogue)?,
     })
+}
+
+fn count_others(
+    store: &dyn Store,
+    (organization, workflow_id): (Text, Text),
+    definitions: &[Text],
+    max: usize,
+) -> Result<String, StoreError> {
+    let hashes: Vec<String> = definitions.iter().map(|text| Hash::of(text.as_bytes()).prefixed()).collect();
+    let of = OtherDefinitions { organization, workflow_id, hashes: &hashes };
+    Ok(store.count_other_definitions(&of, max)?.to_string())
 }
 
 fn release_partitions(

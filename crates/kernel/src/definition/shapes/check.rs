@@ -1,8 +1,8 @@
 //! Reports references that leave the shape of their value.
 //!
-//! It is an error where the engine knows or validates the shape: reading the reference would fail. Where the
-//! shape is a claim (the types of a function, the output of another workflow), and where a schema does not say whether there
-//! are other properties, it is a warning.
+//! It is an error where the engine knows or validates the shape: reading the reference would fail. It is a warning where the
+//! shape is a claim (the types of a function, the output of another workflow), and where a schema does not say if there are
+//! other properties.
 
 use alloc::{
     borrow::ToOwned,

@@ -9,8 +9,9 @@ use alloc::{
 use super::{Shape, Shapes, walk::Known};
 use crate::{
     definition::{
-        Inspector, cleanup,
+        cleanup,
         fields::Fields,
+        inspector::Inspector,
         notation::Notation,
         outline::{Declared, Outline, Role},
         report::Report,

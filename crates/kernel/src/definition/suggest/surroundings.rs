@@ -17,9 +17,8 @@ const CHANGED_STEPS_MAX: usize = 100;
 
 /// A step in its list.
 pub(super) struct Located<'d> {
-    /// The path of the list.
     pub list: Path,
-    /// The key of the list.
+    /// One of [`STEP_LISTS`].
     pub list_key: String,
     /// The index of the step.
     pub at: usize,
