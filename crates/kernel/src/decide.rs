@@ -33,6 +33,10 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
+pub use crate::decide_version::{
+    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
+    SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
+};
 use crate::{
     apply::{IllegalTransition, apply, size::RECORD_BYTES},
     effect::Attempt,
@@ -55,11 +59,6 @@ use crate::{
 };
 use evaluations::Task;
 use executions::Weights;
-
-pub use crate::decide_version::{
-    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
-    SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
-};
 
 /// Failure code that a parent receives when its child is quarantined.
 pub const CHILD_QUARANTINED: &str = "child_quarantined";

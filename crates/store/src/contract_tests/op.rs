@@ -395,9 +395,7 @@ fn answer(store: &dyn Store, op: &Op) -> Result<String, StoreError> {
         Op::RowsOf(statuses, words, before, limit) => rows(store, &filter(statuses, words), *before, *limit)?,
         Op::UnfinishedRows(organization, statuses) => unfinished_rows(store, organization, statuses)?,
         Op::Count(organization, statuses, max) => store.count_executions(organization, statuses, *max)?.to_string(),
-        Op::CountOthers(organization, workflow_id, definitions, max) => {
-            count_others(store, (organization, workflow_id), definitions, *max)?
-        }
+        Op::CountOthers(of, id, definitions, max) => count_others(store, (of, id), definitions, *max)?,
         Op::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
         Op::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => catalogue::answer(store, of_catalogue)?,
