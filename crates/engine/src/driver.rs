@@ -140,6 +140,7 @@ impl Driver {
             NodeOutput::Stop(name) => self.attempts.end(&name, CancelHandle::cancel),
             NodeOutput::Kill(name) => self.attempts.end(&name, CancelHandle::kill),
             NodeOutput::Reconcile(execution, instance, attempt) => self.reconcile(execution, instance, attempt),
+            NodeOutput::Lease(wanted) => self.lease(wanted),
             NodeOutput::Forget(execution, step, number) => self.forget(execution, &step, number),
             NodeOutput::Evaluate(execution, evaluation, suspended) => {
                 self.evaluate(execution, evaluation, *suspended);

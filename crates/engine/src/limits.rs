@@ -172,6 +172,10 @@ pub const ORGANIZATION_EXECUTIONS_MAX: u32 = 50_000;
 /// Timers, deadlines and gates may end early or late by as much.
 pub const CLOCK_APART_MS_MAX: u64 = 2_000;
 
+/// Longest time of a lease of budgets, in milliseconds. A budget that is set, changed or removed reaches running agents
+/// within this time; a shorter one means more requests to the store.
+pub const LEASE_OF_BUDGETS_MS_MAX: u64 = 300_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;

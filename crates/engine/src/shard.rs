@@ -5,6 +5,7 @@
 //! commit is in flight, new frames gather for the next one. The simulator runs the same code on virtual time.
 
 mod abandon;
+mod accounts;
 mod approvals;
 mod attempts;
 mod commit;
@@ -463,6 +464,7 @@ impl Shard {
             (loaded.head, loaded.next_sequence) = (hash, frame.sequence + 1);
             loaded.summary = Summary::of(&loaded.state);
             loaded.gates.follow(&loaded.state, &frame.records);
+            accounts::note(loaded, &frame.records, now);
             let leases = &self.ownership.leases;
             loaded
                 .draft

@@ -7,6 +7,7 @@
 use alloc::{format, string::String};
 
 use crate::{
+    budget::WaitingCall,
     cbor,
     decide_version::BOUNDS_SINCE,
     input::Timer,
@@ -44,10 +45,12 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. } | Record::StepLogged { .. }) => Running,
         (Running, Record::AnswerRejected { .. } | Record::MessagesRead { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
+        // Every attempt may need a lease, and an answer to a request may cover other calls only.
+        (Running | Retrying | Waiting | WaitingApproval, Record::LeaseAwaited { .. }) => Waiting,
         // A retry, or a call that was approved, may need a larger budget.
-        (Running | Retrying | WaitingApproval, Record::GateOpened { .. }) => WaitingApproval,
+        (Running | Retrying | Waiting | WaitingApproval, Record::GateOpened { .. }) => WaitingApproval,
 
-        (Running | Retrying | WaitingApproval, Record::AttemptStarted { .. }) => Running,
+        (Running | Retrying | Waiting | WaitingApproval, Record::AttemptStarted { .. }) => Running,
         (Running, Record::AttemptStopping { .. }) => Running,
         (Running, Record::AttemptFailed { retry_at: Some(_), .. }) => Retrying,
         (Running, Record::AttemptFailed { retry_at: None, .. }) => Running,
@@ -141,16 +144,11 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
                 root.is_failing = true;
             }
         }
-        Record::BudgetReserved { instance, amount } => {
-            budgets::reserve(state, instance, *amount).map_err(|why| illegal(state, record, why))?
-        }
-        Record::BudgetSettled { instance, amount } => budgets::settle(state, instance, *amount),
-        Record::BudgetRaised { agent, .. } | Record::BudgetWarned { agent, .. } => {
-            match budgets::account(state, agent.as_ref()) {
-                Some(account) => budgets::adjust(account, record),
-                None => return Err(illegal(state, record, "where no budget is")),
-            }
-        }
+        Record::BudgetReserved { .. }
+        | Record::BudgetSettled { .. }
+        | Record::BudgetRaised { .. }
+        | Record::BudgetWarned { .. }
+        | Record::LeaseChanged { .. } => budgets::change(state, record).map_err(|why| illegal(state, record, why))?,
         Record::ParentNotified => state.counts.parent_notices += 1,
         Record::Queued { queue } if is_untouched(state) => state.queue = Some(*queue),
         Record::Queued { .. } => return Err(illegal(state, record, "where work has begun")),
@@ -269,6 +267,9 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
         blocks::begin_step(state, &scope, instance, next);
         state.counts.uncounted = state.counts.uncounted.saturating_add(u32::from(next.is_final()));
     }
+    if next != Status::Waiting {
+        state.counts.budgets.leases.waiting.remove(instance);
+    }
     if next.is_final() {
         budgets::end_step(state, instance);
         conversations::end_step(state, instance, &step);
@@ -320,6 +321,12 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
             .is_some_and(|(_, conversation)| (1..=conversation.unread.len()).contains(&(*count as usize))),
         (Record::GateOpened { .. }, _) => {
             state.steps.get(instance).and_then(|step| step.gate.as_ref()).is_none_or(|gate| !gate.is_open)
+        }
+        (Record::LeaseAwaited { lease, .. }, _) => state.counts.budgets.leases.may_await(*lease),
+        // A signal or a sleep has no attempts and no gates.
+        (Record::AttemptStarted { .. }, _) => {
+            let status = state.steps.get(instance).map(|step| step.status);
+            status != Some(Status::Waiting) || state.counts.budgets.leases.waiting.contains_key(instance)
         }
         (Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }, _) => {
             state.started_workflow(instance).is_some() && state.open.attempts.contains(instance)
@@ -389,6 +396,11 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             (step.failure, step.times.wake_at, step.times.timeout_at) = (Some(fault.failure()), *retry_at, None);
         }
         Record::WaitStarted { until, .. } => step.times.wake_at = *until,
+        Record::LeaseAwaited { attempt, lease, amount, .. } => {
+            step.times.wake_at = None;
+            let call = WaitingCall { attempt: *attempt, lease: *lease, amount: *amount };
+            state.counts.budgets.leases.wait(instance, call);
+        }
         Record::GateOpened { .. } => step.gate = Some(gate(state, record)),
         Record::GateDecided { gate: _, by, decision, .. } => decided(step, by.as_deref(), *decision),
         Record::StepCompleted { output, .. } => {
@@ -559,6 +571,7 @@ fn known(state: &mut State, payload: &Payload) -> Value {
 mod tests {
     use super::*;
     use crate::{
+        budget::Usage,
         failure::{Class, Failure},
         plan::Decision,
         record::{Purpose, SkipReason, StopReason},
@@ -609,6 +622,7 @@ mod tests {
             ("retry", Record::AttemptFailed { instance: instance(), attempt: 1, fault: fault(), retry_at: Some(0) }),
             ("again", Record::AttemptFailed { instance: instance(), attempt: 1, fault: fault(), retry_at: None }),
             ("wait", Record::WaitStarted { instance: instance(), until: None }),
+            ("lease", Record::LeaseAwaited { instance: instance(), attempt: 1, lease: 1, amount: Usage::default() }),
             ("gate", gate),
             ("decided", Record::GateDecided { instance: instance(), gate: 1, decision, by, reason }),
             ("taken", Record::SignalTaken { instance: instance(), id: "s".into() }),
@@ -638,10 +652,10 @@ mod tests {
             picture,
             [
                 "pending: skipped>skipped started>running failed>failed",
-                "running: branch>running logged>running child>running given>running returned>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
-                "retrying: attempt>running gate>waiting_approval completed>completed failed>failed cancelled>cancelled",
-                "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
-                "waiting_approval: attempt>running gate>waiting_approval decided>waiting_approval completed>completed failed>failed cancelled>cancelled",
+                "running: branch>running logged>running child>running given>running returned>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting lease>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
+                "retrying: attempt>running lease>waiting gate>waiting_approval completed>completed failed>failed cancelled>cancelled",
+                "waiting: attempt>running lease>waiting gate>waiting_approval taken>waiting completed>completed failed>failed cancelled>cancelled",
+                "waiting_approval: attempt>running lease>waiting gate>waiting_approval decided>waiting_approval completed>completed failed>failed cancelled>cancelled",
                 "completed: ",
                 "failed: ",
                 "skipped: ",

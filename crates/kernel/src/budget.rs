@@ -10,12 +10,15 @@ use alloc::{
     vec::Vec,
 };
 
+mod leases;
 mod prices;
 
 use crate::{
     limits::BUDGET_WARN_PERCENT_DEFAULT,
     value::{Map, Number, Value},
 };
+
+pub use leases::{Lease, LeaseChange, Leases, Refusal, WaitingCall};
 
 /// Billionths of a unit of the currency, in which costs are counted.
 pub const COST_UNIT: u64 = 1_000_000_000;
@@ -68,6 +71,11 @@ impl Usage {
     /// Subtracts another usage, down to 0.
     pub fn minus(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
+    }
+
+    /// Returns the amounts without the time, which no budget of a period limits.
+    pub fn without_time(self) -> Self {
+        Self { time_ms: 0, ..self }
     }
 
     /// True if nothing is used.
@@ -233,6 +241,8 @@ pub struct ModelTerms {
     pub date: Option<String>,
     /// The models by name.
     pub models: BTreeMap<String, ModelTerm>,
+    /// True if calls need a lease of the budgets of their period; see [`Leases`].
+    pub needs_leases: bool,
 }
 
 /// The settings of one model that budgets depend on.

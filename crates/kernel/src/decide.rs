@@ -17,6 +17,7 @@ mod evaluations;
 mod executions;
 mod failures;
 mod gates;
+mod leases;
 mod loops;
 mod messages;
 mod waits;
@@ -24,6 +25,7 @@ mod waits;
 pub use budgets::usage_of;
 pub use children::{canceled_by, child_key, child_key_of};
 pub use evaluations::unfit_input;
+pub use leases::{PeriodRaise, raises};
 
 use alloc::{
     boxed::Box,
@@ -35,10 +37,11 @@ use core::cmp::Reverse;
 
 use crate::{
     apply::{IllegalTransition, apply, size::RECORD_BYTES},
+    budget::Usage,
     effect::Attempt,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
-    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, Start, Timer, WORKFLOW_IN_TRIGGER},
+    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, Start, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{
@@ -57,7 +60,7 @@ use evaluations::Task;
 use executions::Weights;
 
 pub use crate::decide_version::{
-    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
+    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, LEASES_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
     SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
 };
 
@@ -107,6 +110,15 @@ pub enum Action {
         instance: Instance,
         /// Attempt number, from 1.
         attempt: u32,
+    },
+    /// Request a lease of the budgets for this day and month. The answer is [`Input::Lease`].
+    Lease {
+        /// Number of the lease within the execution, from 1.
+        lease: u32,
+        /// The amounts that the first call needs.
+        amount: Usage,
+        /// The root of the execution's tree, whose workflow pays as well.
+        root: ExecutionKey,
     },
 }
 
@@ -238,7 +250,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         root: state.root(),
         execution_id: start.execution_id.clone(),
         organization: start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into),
-        workflow_id: workflow_of(state).map(Into::into),
+        workflow_id: state.workflow().map(Into::into),
         step: instance.name(&state.plan),
         number: step.attempt,
         effect,
@@ -262,17 +274,7 @@ fn secrets_of(state: &State, instance: &Instance) -> SecretUses {
     if references.is_empty() {
         return SecretUses::default();
     }
-    SecretUses { workflow: workflow_of(state).map(Into::into), references }
-}
-
-/// Returns the id of the workflow in its catalogue. The name of the definition identifies it if there is no catalogue.
-fn workflow_of(state: &State) -> Option<&str> {
-    let trigger = state.start.as_ref().map(|start| &start.trigger);
-    let said = |key| trigger.and_then(|trigger| trigger.get(key)).and_then(Value::as_text);
-    match said(ORGANIZATION_IN_TRIGGER) {
-        Some(_) => said(WORKFLOW_IN_TRIGGER),
-        None => state.plan.name.as_deref(),
-    }
+    SecretUses { workflow: state.workflow().map(Into::into), references }
 }
 
 struct Decider<'a> {
@@ -400,6 +402,7 @@ impl Decider<'_> {
             Input::Admit => self.admit(),
             Input::Cancel { reason, by } => self.cancel(reason, by),
             Input::SkipCleanup { by } => self.skip_cleanup(by),
+            Input::Lease { lease, change } => self.lease_answered(*lease, change),
             Input::Continue => Ok(()),
             Input::ChildWaits { instance, attempt, count } => self.child_waits(instance, *attempt, *count),
         }
@@ -514,6 +517,8 @@ impl Decider<'_> {
                 self.consider_loop(&instance)?;
             } else if evaluates {
                 return Ok(());
+            } else if let Some((instance, call)) = self.next_released() {
+                self.take_up(&instance, call)?;
             } else if let Some((_, instance)) = self.agenda.ready.pop_first() {
                 self.no_longer_waits(&instance);
                 self.dispatch(&instance)?;
@@ -521,6 +526,7 @@ impl Decider<'_> {
                 break;
             }
         }
+        self.return_leases(false)?;
         self.hold_or_set_deadline()
     }
 

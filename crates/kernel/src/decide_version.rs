@@ -79,3 +79,6 @@ pub(crate) const SENT_MESSAGES_SINCE: u32 = 11;
 
 /// Version since which the nesting of inputs and outputs is limited. Deeper ones were written and could not be read again.
 pub const DEPTH_SINCE: u32 = 11;
+
+/// Version since which the calls of agents need leases of the budgets for a day or a month, if there are such budgets.
+pub const LEASES_SINCE: u32 = 11;

@@ -53,6 +53,8 @@ pub struct EffectPolicy {
     annotated: BTreeMap<String, EffectClass>,
     /// The configured models and their prices, which plans with agents pin.
     models: Option<ModelTerms>,
+    /// True if the calls of agents need leases of the budgets for a day or a month.
+    needs_leases: bool,
 }
 
 /// The decision about one call, and its reasons.
@@ -160,6 +162,19 @@ impl EffectPolicy {
     pub fn with_models(mut self, models: ModelTerms) -> Self {
         self.models = Some(models);
         self
+    }
+
+    /// Lets the calls of agents lease from the budgets for a day or a month.
+    pub fn with_leases(mut self) -> Self {
+        self.needs_leases = true;
+        self
+    }
+
+    /// Returns the terms of models that a plan pins, if it has agents.
+    fn terms_for(&self, plan: &Plan) -> Option<ModelTerms> {
+        let is_set = self.models.is_some() || self.needs_leases;
+        let terms = || ModelTerms { needs_leases: self.needs_leases, ..self.models.clone().unwrap_or_default() };
+        (is_set && plan.has_agents()).then(terms)
     }
 
     /// Returns the tools of a plan before whose calls a person is asked because no rule classifies them. Empty without
@@ -342,12 +357,12 @@ impl EffectPolicy {
     /// The same for a plan among those of a [`Tree`].
     pub fn guarded_within(&self, plan: &Arc<Plan>, organization: Option<&str>, around: &Surroundings) -> Arc<Plan> {
         let guards = self.guards_within(plan, organization, around);
-        let models = self.models.as_ref().filter(|_| plan.has_agents());
+        let models = self.terms_for(plan);
         if guards.is_empty() && models.is_none() {
             return plan.clone();
         }
         let mut plan = Plan::clone(plan);
-        plan.models = models.cloned();
+        plan.models = models;
         let mut tables = self.tool_guards(&plan, organization, around);
         for (step, guard) in guards {
             plan.steps[step as usize].guard = Some(guard);

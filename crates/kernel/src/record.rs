@@ -6,7 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    budget::Usage,
+    budget::{LeaseChange, Usage},
     failure::{Class, Failure},
     hash::Hash,
     input::{Lineage, Policy, Queue},
@@ -398,6 +398,24 @@ pub enum Record {
         /// The amounts that are used.
         usage: Usage,
     },
+    /// A call waits for a lease of the budgets of its period. The first call that waits for a number requests the lease.
+    LeaseAwaited {
+        /// The step instance of the call.
+        instance: Instance,
+        /// Number of the attempt that will start, from 1.
+        attempt: u32,
+        /// Number of the lease within the execution, from 1.
+        lease: u32,
+        /// The amounts that the call may use.
+        amount: Usage,
+    },
+    /// A lease was granted, refused or returned.
+    LeaseChanged {
+        /// Number of the lease.
+        lease: u32,
+        /// The change.
+        change: LeaseChange,
+    },
     /// The evaluations of the turn reached their time limit; the rest of the turn follows in the next frame.
     TurnYielded {
         /// Number of evaluation results in the turn when the limit was reached.
@@ -554,6 +572,7 @@ impl Record {
             | Self::ChildWaits { instance, .. }
             | Self::ExecutionsGiven { instance, .. }
             | Self::ExecutionsReturned { instance, .. }
+            | Self::LeaseAwaited { instance, .. }
             | Self::SignalTaken { instance, .. } => Some(instance),
             Self::Started { .. }
             | Self::LineageSet { .. }
@@ -570,6 +589,7 @@ impl Record {
             | Self::BudgetSettled { .. }
             | Self::BudgetRaised { .. }
             | Self::BudgetWarned { .. }
+            | Self::LeaseChanged { .. }
             | Self::Admitted
             | Self::FinallyBegun { .. }
             | Self::FinallyHalted { .. }

@@ -16,7 +16,7 @@ use crate::{
     decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
     hash::Hash,
-    input::{Lineage, Policy, Queue, ROOT_IN_TRIGGER, Timer},
+    input::{Lineage, ORGANIZATION_IN_TRIGGER, Policy, Queue, ROOT_IN_TRIGGER, Timer, WORKFLOW_IN_TRIGGER},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{EXECUTION_MEMORY_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
@@ -468,6 +468,16 @@ impl State {
         }
     }
 
+    /// Returns the id of the workflow in its catalogue. The name of the definition identifies it if there is no
+    /// catalogue.
+    pub fn workflow(&self) -> Option<&str> {
+        let said = |key| self.start.as_ref().and_then(|start| start.trigger.get(key)).and_then(Value::as_text);
+        match said(ORGANIZATION_IN_TRIGGER) {
+            Some(_) => said(WORKFLOW_IN_TRIGGER),
+            None => self.plan.name.as_deref(),
+        }
+    }
+
     /// Creates the state of an execution that has not started.
     pub fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
         Self {
@@ -626,7 +636,8 @@ impl State {
     /// True if an attempt is running whose result will arrive without a person. A child that waits for approvals does
     /// not count: it sends a notification when it runs again.
     pub fn has_work_out(&self) -> bool {
-        self.open.attempts.len() > self.open.held_children.len()
+        let awaits_lease = self.counts.budgets.leases.requested.is_some() && self.end.ended_at.is_none();
+        awaits_lease || self.open.attempts.len() > self.open.held_children.len()
     }
 
     /// Returns the time at which a node without this state in memory must load the execution: 0 if there is work to do

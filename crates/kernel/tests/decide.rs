@@ -419,7 +419,7 @@ fn sent_out(key: ExecutionKey, steps: &str, given: Value) -> Vec<Attempt> {
     let turn = take_in(&mut fresh(key, steps), &start(given), 0);
     let attempt = |action| match action {
         Action::Perform { attempt, .. } => *attempt,
-        Action::Stop { .. } => panic!("nothing is out that could be stopped"),
+        Action::Stop { .. } | Action::Lease { .. } => panic!("only attempts are due"),
     };
     turn.actions.into_iter().map(attempt).collect()
 }

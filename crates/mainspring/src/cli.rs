@@ -53,6 +53,8 @@ enum Command {
     Rollback(commands::rollback::Rollback),
     /// List, create, run and change the triggers of a server: webhooks and schedules
     Triggers(commands::triggers::Triggers),
+    /// Set, list and remove the budgets of the organization and its workflows for a day or a month
+    Budgets(commands::budgets::Budgets),
     /// Set, list and remove the secrets that steps use as {secret: NAME}
     Secret(commands::secret::Secret),
     /// List the sessions of executions of a server, and reap ended ones
@@ -317,6 +319,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Proposals(proposals) => commands::proposals::proposals(&proposals, context),
         Command::Rollback(rollback) => commands::rollback::rollback(&rollback, context),
         Command::Sessions(sessions) => commands::sessions::sessions(&sessions, context),
+        Command::Budgets(budgets) => commands::budgets::budgets(&budgets, context),
         Command::Secret(secret) => commands::secret::secret(&secret, context),
         Command::Triggers(triggers) => commands::triggers::triggers(&triggers, context),
         Command::Token(token) => commands::token::token(&token, context),

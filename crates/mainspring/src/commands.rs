@@ -4,6 +4,7 @@ pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod bench;
+pub(crate) mod budgets;
 pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod convert;

@@ -1,6 +1,7 @@
 //! Stored forms of the server's resources, one file per resource, with the fields by which they are indexed, and the
 //! repository that stores them.
 
+mod budget;
 mod due_schedule;
 mod identity;
 mod member;
@@ -21,6 +22,7 @@ mod version_return;
 mod webhook_path;
 mod workflow;
 
+pub use budget::Budget;
 pub use due_schedule::{DueSchedule, due_id, due_ms};
 pub use identity::Identity;
 pub use member::Member;

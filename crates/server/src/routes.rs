@@ -3,6 +3,7 @@
 mod approval_pages;
 mod approvals;
 mod audit;
+mod budgets;
 mod common_responses;
 mod definitions;
 mod dev_files;
@@ -107,6 +108,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(tokens::routes())
         .merge(organizations::routes())
         .merge(audit::routes())
+        .merge(budgets::routes())
 }
 
 /// The OpenAPI 3.1 description of all routes.

@@ -16,6 +16,7 @@ pub(crate) mod execution_view;
 pub(crate) mod fire_trigger;
 pub mod issue_token;
 pub mod pending_approvals;
+pub(crate) mod period_budgets;
 pub(crate) mod plan_cache;
 pub(crate) mod proposal_review;
 pub(crate) mod proposal_shadow;

@@ -1,6 +1,7 @@
 //! Formats a journal as text, one line for each frame, for reports and golden tests.
 
 use mainspring_kernel::{
+    budget::LeaseChange,
     effect::{ChildEnd, Outcome},
     frame::Frame,
     input::{Input, Timer},
@@ -69,9 +70,18 @@ fn input_words(plan: &Plan, input: &Input) -> String {
         Input::Cancel { reason, .. } => format!("cancel {reason}"),
         Input::SkipCleanup { .. } => "skip cleanup".into(),
         Input::Continue => "continue".into(),
+        Input::Lease { lease, change } => format!("lease {lease} {}", lease_word(change)),
         Input::ChildWaits { instance, attempt, count } => {
             format!("{}#{attempt} child {}", name(plan, instance), waiting_word(*count))
         }
+    }
+}
+
+fn lease_word(change: &LeaseChange) -> String {
+    match change {
+        LeaseChange::Granted { amount, .. } => format!("granted {}", compact(&amount.to_value())),
+        LeaseChange::Refused { .. } => "refused".into(),
+        LeaseChange::Returned { spent } => format!("returned, used {}", compact(&spent.to_value())),
     }
 }
 
@@ -135,6 +145,8 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         }
         Record::BudgetRaised { amount, .. } => format!("budget raised by {}", compact(&amount.to_value())),
         Record::BudgetWarned { .. } => "budget warning".into(),
+        Record::LeaseAwaited { lease, .. } => format!("{step} awaits lease {lease}"),
+        Record::LeaseChanged { lease, change } => format!("lease {lease} {}", lease_word(change)),
         Record::AnswerRejected { .. } => format!("{step} answer rejected"),
         Record::MessageKept { conversation, .. } => format!("message to {conversation} kept"),
         Record::MessagesRead { count, .. } => format!("{step} reads {count}"),

@@ -106,7 +106,7 @@ fn part(number: u64, sequence: u64, is_signed: bool) -> Part {
     let is_last = sequence + 1 == COMMITS_PER_EXECUTION;
     let signed = Signed { proofs: vec![vec![7; 240]], key: None };
     let receipt = NewReceipt { receipt: receipt(execution, (sequence, hash(sequence))), late: None };
-    let receipts = PartReceipts { late: Vec::new(), new: vec![receipt], signed: OnceLock::from(signed) };
+    let receipts = PartReceipts { late: Vec::new(), new: vec![receipt], account: None, signed: OnceLock::from(signed) };
     Part {
         execution,
         partition: (number % PARTITIONS) as u32,

@@ -9,6 +9,7 @@ mod sql;
 
 mod audit;
 mod batch;
+mod budgets;
 mod catalogue;
 #[cfg(test)]
 mod contract_tests;
@@ -35,6 +36,7 @@ pub use mainspring_kernel as kernel;
 
 pub use audit::*;
 pub use batch::*;
+pub use budgets::*;
 pub use catalogue::*;
 pub use error::*;
 pub use executions::*;

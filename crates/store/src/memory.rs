@@ -3,6 +3,7 @@
 //! Clones of a handle share one store, so that a simulated node can crash and reopen it.
 
 mod audit;
+mod budgets;
 mod catalogue;
 mod executions;
 mod foreign;
@@ -59,6 +60,7 @@ struct State {
     plans: BTreeMap<Hash, Arc<[u8]>>,
     receipts: Receipts,
     catalogue: catalogue::Resources,
+    budgets: budgets::Accounts,
     gates: BTreeMap<(Reverse<ExecutionKey>, String, u32), GateRow>,
     notes: BTreeMap<(ExecutionKey, Subject), Note>,
 }
@@ -94,6 +96,7 @@ impl Default for State {
             plans: BTreeMap::new(),
             receipts: Receipts::default(),
             catalogue: catalogue::Resources::default(),
+            budgets: budgets::Accounts::default(),
             gates: BTreeMap::new(),
             notes: BTreeMap::new(),
         }
@@ -192,6 +195,9 @@ impl State {
         for (frame, proof) in part.frames_with_proofs() {
             let proof = proof.map(<[u8]>::to_vec);
             self.receipts.proofs.extend(proof.map(|proof| ((part.execution, frame.sequence), proof)));
+        }
+        if let Some(change) = part.receipts.account.as_deref().filter(|_| !part.frames.is_empty()) {
+            self.budgets.change(part.execution, change);
         }
         if let Some(key) = part.executor_key() {
             self.receipts.executor_keys.entry(key.id).or_insert_with(|| key.clone());

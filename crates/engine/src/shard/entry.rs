@@ -6,6 +6,7 @@ use std::{
 };
 
 use mainspring_kernel::{
+    budget::Usage,
     decide::Action,
     effect::Outcome,
     frame::Frame,
@@ -78,6 +79,8 @@ pub(super) struct LoadedExecution {
     pub(super) status: ExecutionStatus,
     /// The summary after the last turn.
     pub(super) summary: Summary,
+    /// The usage of its own that drafts and earlier commits have counted.
+    pub(super) counted: Usage,
     pub(super) gates: Gates,
     /// The step whose receipt is being processed.
     pub(super) before_turn: BeforeTurn,
@@ -125,6 +128,8 @@ pub(super) struct Draft {
     pub(super) queued: Vec<(PendingInput, bool)>,
     pub(super) actions: Vec<Action>,
     pub(super) committed: Vec<CommittedFrame>,
+    /// Audit entries of changes that the inputs cause beside their own.
+    pub(super) audit: Vec<AuditEntry>,
     /// Attempts whose receipts are in the frames.
     pub(super) settled: Vec<(String, u32)>,
 }
@@ -145,6 +150,7 @@ impl ExecutionEntry {
             last_records: 0,
             tenant: Tenant::of(row.organization.as_deref().unwrap_or_default()),
             summary: Summary::of(&state),
+            counted: Usage::default(),
             state,
             head: Hash::default(),
             next_sequence: 0,
@@ -170,6 +176,7 @@ impl ExecutionEntry {
             status: summary.status,
             summary,
             gates: Gates::of(&state),
+            counted: state.counts.budgets.own,
             state,
             head: head.hash,
             next_sequence: head.sequence + 1,
@@ -245,7 +252,8 @@ impl LoadedExecution {
         }
         // Inputs that changed nothing are not audited.
         let changed = draft.queued.iter().filter(|(_, changed)| *changed);
-        let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned()).collect();
+        let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned());
+        let audit = audit.chain(std::mem::take(&mut draft.audit)).collect();
         let (gates_closed, gates_opened) = match draft.frames.is_empty() {
             true => Default::default(),
             false => self.gates.changes(),

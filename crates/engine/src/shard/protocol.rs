@@ -21,6 +21,7 @@ use crate::{
     intake::{Charge, RequestSize},
     journal_loader::LoadAnswer,
     membership::{Handoff, LeaseRenewal},
+    period_budgets::WantedLease,
     trace_spans::Span,
 };
 
@@ -290,6 +291,8 @@ pub enum Output {
         /// The attempt as recorded in the journal.
         attempt: Attempt,
     },
+    /// Request a lease of the budgets for this day and month. The answer returns as an input.
+    Lease(WantedLease),
     /// Process a turn outside the shard: its evaluations, or all of it.
     Evaluate {
         /// The execution of the turn.
@@ -349,6 +352,7 @@ impl Output {
             | Self::Load(execution, _)
             | Self::Activate(execution)
             | Self::Quarantine(execution, _) => !is_gone(execution),
+            Self::Lease(wanted) => !is_gone(&wanted.execution),
             // The new owner repeats the request if the attempt is still to be stopped.
             Self::StopRemote(attempt) => !is_gone(&attempt.execution),
             Self::Commit { .. }

@@ -5,6 +5,7 @@
 use alloc::string::String;
 
 use crate::{
+    budget::LeaseChange,
     cbor,
     record::{Ending, Fault, Record},
     state::{Message, Started, State, StepState},
@@ -100,6 +101,10 @@ pub(super) fn in_journal(record: &Record) -> u64 {
         | Record::AnswerRejected { reason: payload, .. }
         | Record::SignalKept { payload, .. }
         | Record::MessageKept { content: payload, .. }
+        | Record::LeaseChanged {
+            change: LeaseChange::Granted { notice: payload, .. } | LeaseChange::Refused { notice: payload },
+            ..
+        }
         | Record::EndingBegun { ending: Ending::Completed { output: payload } } => payload,
         _ => return RECORD_BYTES,
     };

@@ -63,11 +63,13 @@ impl Decider<'_> {
     ) -> Result<Option<Option<u64>>, IllegalTransition> {
         let accounts = self.accounts(instance);
         let Some(mut need) = self.need(instance).filter(|_| self.has_budgets()) else { return Ok(Some(None)) };
-        if accounts.iter().all(|(_, account)| account.budget.limits.is_empty()) {
+        let of_period = self.lease_need(instance, &need);
+        if of_period.is_none() && accounts.iter().all(|(_, account)| account.budget.limits.is_empty()) {
             return Ok(Some(None));
         }
         let is_priced = need.model_calls == 0 || self.model_need(instance).is_some_and(|need| need.price.is_some());
-        if !is_priced && accounts.iter().any(|(_, account)| account.budget.limits.has_cost()) {
+        let limits_cost = accounts.iter().any(|(_, account)| account.budget.limits.has_cost()) || self.leases_cost();
+        if !is_priced && limits_cost {
             let message = format!(
                 "step `{}`: its budget limits the cost, and the settings have no price for its model; add it to `prices`, or limit \
                  tokens",
@@ -86,6 +88,9 @@ impl Decider<'_> {
             (!lacks.is_empty()).then(|| (agent.clone(), *account, lacks))
         });
         let Some((agent, account, lacks)) = lacking else {
+            if of_period.is_some_and(|amount| !self.has_lease_for(&amount)) {
+                return self.await_lease(instance, attempt, of_period.unwrap_or_default()).map(|()| None);
+            }
             // A child reserves its share.
             if self.state.started_workflow(instance).is_some() {
                 return Ok(Some(None));
@@ -162,7 +167,10 @@ impl Decider<'_> {
         let amount = items.get("raise").map(Usage::of_value).unwrap_or_default();
         let is_of_agent = items.get("budget").and_then(Value::as_text) == Some("step");
         let agent = if is_of_agent { instance.agent(&self.state.plan) } else { None };
-        self.record(Record::BudgetRaised { agent, amount })?;
+        // The budget of a period is raised in the store, with the commit of the decision.
+        if items.get("period").is_none() {
+            self.record(Record::BudgetRaised { agent, amount })?;
+        }
         if !self.may_try_again(instance) {
             return Ok(());
         }
@@ -336,12 +344,17 @@ impl Decider<'_> {
         waits: bool,
     ) -> Result<Option<Budget>, IllegalTransition> {
         let accounts: Vec<Account> = self.accounts(instance).into_iter().map(|(_, account)| account).collect();
-        let Some(account) = accounts.iter().find(|account| !account.budget.limits.is_empty()) else { return Ok(None) };
+        let own_call = self.own_call(instance);
+        let Some(account) = accounts.iter().find(|account| !account.budget.limits.is_empty()) else {
+            if self.needs_leases() && !own_call.is_zero() {
+                self.record(Record::BudgetReserved { instance: instance.clone(), amount: own_call })?;
+            }
+            return Ok(None);
+        };
         if !self.has_budgets() {
             return Ok(None);
         }
         let budget = account.budget;
-        let own_call = self.own_call(instance);
         let places = self.places_beside(instance, waits, true).max(1);
         let share = accounts.iter().fold(Limits::default(), |share, account| {
             let (limits, left, own_call) = (account.limits().0, account.left().0, own_call.amounts());
@@ -357,7 +370,7 @@ impl Decider<'_> {
     }
 
     /// The part of a share that the child does not get: a workflow that a model calls is a tool call as well.
-    fn own_call(&self, instance: &Instance) -> Usage {
+    pub(super) fn own_call(&self, instance: &Instance) -> Usage {
         let is_call = self.state.plan.agent_part(instance.step) == Some(AgentPart::Call);
         let counts = is_call && self.state.decide_version >= CHILD_BUDGETS_SINCE;
         Usage { tool_calls: u64::from(counts), ..Usage::default() }

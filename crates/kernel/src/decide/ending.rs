@@ -111,6 +111,7 @@ impl Decider<'_> {
             self.record(Record::FinallyBegun { outcome: self.state.outcome().to_string(), deadline })?;
             return Ok(true);
         }
+        self.return_leases(true)?;
         self.record(Record::Ended { with_failures: self.state.end.with_failures })?;
         Ok(true)
     }

@@ -706,8 +706,8 @@ pub(super) static CODES: [ErrorCode; 140] = [
     execution(
         "budget_exceeded",
         Policy,
-        "The budget of an agent or of the execution does not suffice for the next call, and it was not raised.",
-        "Raise `budget`, or set `onExceeded: ask`.",
+        "The budget of an agent, of the execution, or of a day or month does not suffice for the next call, and it was not raised.",
+        "Raise `budget`, or the budget of the period (`mainspring budgets`), or set `onExceeded: ask`.",
     ),
     execution(
         "budget_price_missing",

@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 
 use crate::{
-    budget::{Budget, Limits, Usage},
+    budget::{Budget, LeaseChange, Limits, Usage},
     cbor::CborError,
     effect::{ChildEnd, Outcome},
     evaluation::Evaluated,
@@ -113,6 +113,8 @@ variants! { Record,
     41 FinallyEnded {}
     42 MessageKept { conversation conversation, from from, by by, id id, content content }
     43 MessagesRead { instance instance, count count }
+    52 LeaseAwaited { instance instance, attempt attempt, lease lease, amount amount }
+    53 LeaseChanged { lease lease, change change }
 }
 
 variants! { Input,
@@ -127,6 +129,13 @@ variants! { Input,
     8 Admit {}
     9 SkipCleanup { by by }
     10 Message { id id, conversation conversation, content content, interrupt interrupt, by by }
+    20 Lease { lease lease, change change }
+}
+
+variants! { LeaseChange,
+    0 Granted { amount amount, until until, notice notice }
+    1 Refused { notice notice }
+    2 Returned { spent spent }
 }
 
 variants! { Outcome,

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, format, string::ToString, vec, vec::Vec};
 
 use super::*;
 use crate::{
-    budget::{Budget, Limits, Usage},
+    budget::{Budget, LeaseChange, Limits, Usage},
     effect::{ChildEnd, Outcome},
     evaluation::Evaluated,
     failure::{Class, Failure},
@@ -284,9 +284,27 @@ fn eighth_frame() -> Frame {
     Frame { records, ..frame(input) }
 }
 
+/// The inputs and the records added with leases of budgets.
+fn lease_frames() -> [Frame; 2] {
+    let notice = || Payload::Known(text("notice"));
+    let usage = Usage { tokens: 1, cost: 2, model_calls: 3, tool_calls: 4, time_ms: 0 };
+    let amount = Limits([Some(1), None, Some(2), None, None]);
+    let granted = || LeaseChange::Granted { amount, until: 7, notice: notice() };
+    let refused = || LeaseChange::Refused { notice: notice() };
+    let changed = |change| Record::LeaseChanged { lease: 2, change };
+    let records = vec![
+        Record::LeaseAwaited { instance: instance(), attempt: 1, lease: 2, amount: usage },
+        changed(granted()),
+        changed(refused()),
+        changed(LeaseChange::Returned { spent: usage }),
+    ];
+    let inputs = [granted(), refused()].map(|change| Input::Lease { lease: 2, change });
+    inputs.map(|input| Frame { records: records.clone(), ..frame(input) })
+}
+
 fn frames() -> Vec<Frame> {
     let later = [second_frame()].into_iter().chain(third_frames()).chain(fourth_frames()).chain([fifth_frame()]);
-    let later = later.chain(sixth_frames()).chain([seventh_frame(), eighth_frame()]);
+    let later = later.chain(sixth_frames()).chain([seventh_frame(), eighth_frame()]).chain(lease_frames());
     inputs().into_iter().map(frame).chain(later).collect()
 }
 
@@ -322,6 +340,9 @@ fn the_bytes_are_frozen() {
     assert_eq!(seventh, include_str!("frozen-7.txt").trim(), "frames changed: a stored journal could not be read");
     let eighth = eighth_frame().store(&salt_of).1.hex();
     assert_eq!(eighth, include_str!("frozen-8.txt").trim(), "frames changed: a stored journal could not be read");
+    let leases: Vec<_> = lease_frames().iter().map(|frame| frame.store(&salt_of).1.hex()).collect();
+    let leases = Hash::of(leases.concat().as_bytes()).hex();
+    assert_eq!(leases, include_str!("frozen-leases.txt").trim(), "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));

@@ -16,6 +16,7 @@ use crate::{
     evaluator::evaluator,
     models,
     output::terminal::print_out,
+    period_budgets,
     runner::{self, REACH_HELP, Rules, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
     secrets::NodeSecrets,
@@ -63,7 +64,8 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let ToolServers { executor, source, .. } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
     models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
-    let rules = Rules { scripts, needs_workspace, tools: executor, agents, secrets: Some(secrets.clone()) };
+    let budgets = period_budgets::of_settings(&settings)?;
+    let rules = Rules { scripts, needs_workspace, tools: executor, agents, secrets: Some(secrets.clone()), budgets };
     block_on(async {
         context.signals.install()?;
         let location = StoreLocation::of(&context.global)?;
@@ -101,10 +103,11 @@ pub(super) async fn join(
     // Processes that an earlier incarnation left running here: the nodes that took over count them as interrupted.
     end_leftovers(&home.processes(), GRACE_DEFAULT).await;
     let spans = global.telemetry.spans()?;
+    let budgets = Some(period_budgets::source(rules.budgets.clone()));
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
     let sharing = Some(ClusterOptions { terms: LeaseTiming { lease_ms: lease_seconds * 1_000 }, place: this_place() });
     let limits = Some(std::sync::Arc::new(mainspring_server::StoredLimits) as std::sync::Arc<_>);
-    let resources = EngineResources { data_dir: Some((home, held)), sharing, spans, limits };
+    let resources = EngineResources { data_dir: Some((home, held)), sharing, spans, limits, budgets };
     Ok(Engine::run(store, key, workers, resources, EngineScope::All)?)
 }
 

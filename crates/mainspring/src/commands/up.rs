@@ -42,6 +42,7 @@ use crate::{
     models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
+    period_budgets,
     runner::{REACH_HELP, Rules},
     scripts::{close_folder, close_this_process, words},
     secrets::NodeSecrets,
@@ -242,8 +243,11 @@ fn rules(
         tools: executor,
         agents: Some(agents),
         secrets: Some(secrets.clone()),
+        budgets: period_budgets::of_server(&settings.objects)?,
     };
-    Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?), writers))
+    // A budget may be set while an execution runs.
+    let policy = tool_policy::of_settings(&settings.objects)?.with_leases();
+    Ok((rules, Arc::new(policy), writers))
 }
 
 /// The settings of the HTTP server.

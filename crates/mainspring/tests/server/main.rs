@@ -16,6 +16,7 @@ mod approvers;
 mod audit;
 mod backends;
 mod bounded;
+mod budgets;
 mod commands;
 mod commands_on_executions;
 mod connections;

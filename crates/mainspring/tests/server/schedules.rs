@@ -51,7 +51,7 @@ pub(super) struct Nodes {
 
 fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u64) -> App {
     let limits = Some(Arc::new(mainspring_server::StoredLimits) as Arc<_>);
-    let resources = EngineResources { data_dir: None, sharing, spans: None, limits };
+    let resources = EngineResources { sharing, limits, ..EngineResources::default() };
     let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
     let engine = Arc::new(Engine::run(store, KEY, workers, resources, EngineScope::All).unwrap());
     let settings = Settings {

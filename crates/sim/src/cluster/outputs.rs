@@ -65,6 +65,12 @@ impl Cluster {
             NodeOutput::Rejoin => self.rejoin(node),
             NodeOutput::NotifyNodes(partitions) => self.notify_nodes(&partitions),
             NodeOutput::Report(report) => self.observe(node, report)?,
+            NodeOutput::Lease(wanted) => {
+                return Err(format!(
+                    "{} asks for a lease, and no workflow here has budgets of a period",
+                    wanted.execution
+                ));
+            }
             // The store failed during the drain. The next owner decides again about inputs that were not written.
             NodeOutput::Fatal(_) if self.nodes[node].is_leaving() => {}
             NodeOutput::Fatal(why) => return Err(format!("{} has stopped: {why}", self.nodes[node].name())),

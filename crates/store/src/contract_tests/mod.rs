@@ -1,5 +1,6 @@
 //! One conformance suite and one randomized model test for every store. A new store implements `Subject` and gets both.
 
+pub(crate) mod budgets;
 mod catalogue;
 mod journal;
 mod membership;

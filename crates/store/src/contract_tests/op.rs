@@ -277,13 +277,13 @@ impl Turn {
         let of_late = (0..self.late.len()).map(|index| (receipt(self.execution, None), Some(index)));
         // A draft has both in the order of their arrival.
         let new: Vec<_> = of_late.chain(of_frames).map(|(receipt, late)| NewReceipt { receipt, late }).collect();
-        let Some(key) = self.signed_by else { return PartReceipts { late, new, signed: OnceLock::new() } };
+        let Some(key) = self.signed_by else { return PartReceipts { late, new, ..PartReceipts::default() } };
         let proof = |new: &NewReceipt| match new.receipt.frame {
             Some((sequence, _)) => frame_proof(self.execution, sequence),
             None => late_proof(self.late[new.late.expect("a receipt without a frame is late")]),
         };
         let signed = Signed { proofs: new.iter().map(proof).collect(), key: Some(executor_key(key)) };
-        PartReceipts { late, new, signed: OnceLock::from(signed) }
+        PartReceipts { late, new, account: None, signed: OnceLock::from(signed) }
     }
 
     fn gate(&self, step: Text, gate: u32) -> GateRow {

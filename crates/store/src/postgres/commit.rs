@@ -39,7 +39,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use metrics::Histogram;
 
 use super::{
-    audit,
+    audit, budgets,
     columns::{self, start_key, word_key},
     connections::{Connections, Session, Tries, Who, ask},
     error::{self, Fault, Meaning},
@@ -92,6 +92,7 @@ async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Resul
     let parts: Vec<&Part> = written.map(|(part, _)| part).collect();
     let mut writes = Writes::of(&parts);
     let audited = parts.iter().flat_map(|part| &part.audit);
+    writes.extend(budgets::statements(&parts));
     writes.extend(audit::statements(&mut locked.audit_heads, &batch.sealing, audited));
     let mut requests = writes.requests();
     let commit_at = requests.len();

@@ -42,7 +42,7 @@ const PROGRAM: &str = "mainspring";
 const FORMAT_TABLE: &str = "mainspring_format";
 
 /// Tables of these names without that row belong to another program.
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 23] = [
     FORMAT_TABLE,
     "frames",
     "heads",
@@ -63,6 +63,9 @@ const TABLES: [&str; 20] = [
     "pending_approvals",
     "notes",
     "executor_keys",
+    "budget_accounts",
+    "budget_leases",
+    "usage_days",
 ];
 
 /// Returns the format of the tables; 0 if there are none.

@@ -15,6 +15,7 @@ mod address;
 mod approvals;
 mod audit;
 mod blocking;
+mod budgets;
 mod catalogue;
 mod columns;
 mod commit;

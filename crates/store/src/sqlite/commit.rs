@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 
-use super::{approvals, audit, executions, journal};
+use super::{approvals, audit, budgets, executions, journal};
 use crate::{
     Batch, ExecutionRow, Expected, InboxMessage, Part, PartOutcome, Refusal, StoredPlan,
     batch::{follows, is_end, wake_at},
@@ -108,6 +108,7 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
     if !part.frames.is_empty() {
         approvals::write(connection, part)?;
     }
+    budgets::write(connection, part)?;
     for id in &part.consumed {
         connection.prepare_cached(sql!("inbox.sql", "message_remove"))?.execute(params![part.execution.0, id])?;
     }
