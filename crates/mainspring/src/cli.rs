@@ -53,6 +53,8 @@ enum Command {
     Rollback(commands::rollback::Rollback),
     /// List, create, run and change the triggers of a server: webhooks and schedules
     Triggers(commands::triggers::Triggers),
+    /// Send the events of executions of a server to webhooks: list, create, test and change subscriptions
+    Subscriptions(commands::subscriptions::Subscriptions),
     /// Set, list and remove the secrets that steps use as {secret: NAME}
     Secret(commands::secret::Secret),
     /// List the sessions of executions of a server, and reap ended ones
@@ -309,6 +311,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Sessions(sessions) => commands::sessions::sessions(&sessions, context),
         Command::Secret(secret) => commands::secret::secret(&secret, context),
         Command::Triggers(triggers) => commands::triggers::triggers(&triggers, context),
+        Command::Subscriptions(given) => commands::subscriptions::subscriptions(&given, context),
         Command::Token(token) => commands::token::token(&token, context),
         Command::Config(config) => commands::config::config(&config, context),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, context),

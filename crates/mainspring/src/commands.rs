@@ -41,6 +41,7 @@ pub(crate) mod shadow;
 pub(crate) mod show;
 pub(crate) mod signal;
 pub(crate) mod sim;
+pub(crate) mod subscriptions;
 pub(crate) mod tail;
 pub(crate) mod test;
 pub(crate) mod token;

@@ -20,7 +20,6 @@ use crate::{
         sign_in_codes::SignInCodes,
     },
     http::{
-        event_bus::Bus,
         problem::{Code, Problem, Result},
         rate_limit::{Limiter, Rates, clock},
         readiness::Readiness,
@@ -33,6 +32,7 @@ use crate::{
         compile_budget::Budget,
         dev_files::{DevFile, DevFiles},
         event_feed::Feeds,
+        events::delivery::WebhookClient,
         plan_cache::Plans,
         run_log::PendingRuns,
         writers::Writers,
@@ -60,7 +60,9 @@ pub struct Settings {
     pub effect_policy: Arc<EffectPolicy>,
     /// The models that write proposals; `None` if this server has none.
     pub writers: Option<Arc<Writers>>,
-    /// The clock of triggers: milliseconds since 1970. Tests replace it by virtual time.
+    /// The HTTP client of deliveries of events.
+    pub webhooks: WebhookClient,
+    /// The clock of triggers and of events: milliseconds since 1970. Tests replace it by virtual time.
     pub clock: fn() -> u64,
 }
 
@@ -84,7 +86,6 @@ pub struct Shared {
     pub settings: Settings,
     pub(crate) plans: Plans,
     pub(crate) feeds: Feeds,
-    pub(crate) bus: Bus,
     pub(crate) limiter: Limiter,
     pub(crate) credential_cache: CredentialCache,
     pub(crate) catalogue_watch: CatalogueWatch,
@@ -114,7 +115,7 @@ pub(crate) struct RequestBounds {
 impl App {
     /// Builds a server on a running engine.
     pub fn new(engine: Arc<Engine>, evaluator: Arc<dyn Evaluator>, settings: Settings) -> Self {
-        let (plans, bus) = (Plans::default(), Bus::default());
+        let plans = Plans::default();
         let feeds = Feeds::of_connections(settings.connections_max);
         let clock = clock();
         let (limiter, credential_cache) =
@@ -128,7 +129,6 @@ impl App {
             settings,
             plans,
             feeds,
-            bus,
             limiter,
             credential_cache,
             catalogue_watch,
@@ -157,7 +157,7 @@ impl App {
         self.local.dev_files.replace(files);
     }
 
-    /// The present time for triggers, in milliseconds since 1970.
+    /// The present time for triggers and events, in milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> u64 {
         (self.settings.clock)()
     }

@@ -2,6 +2,7 @@
 //! repository that stores them.
 
 mod due_schedule;
+mod event_subscription;
 mod identity;
 mod member;
 mod organization;
@@ -22,6 +23,7 @@ mod webhook_path;
 mod workflow;
 
 pub use due_schedule::{DueSchedule, due_id, due_ms};
+pub use event_subscription::{EventSubscription, FailedEvent, LastFailure, PreviousSecret, SubscriptionState};
 pub use identity::Identity;
 pub use member::Member;
 pub use organization::{FEATURES, FOUR_EYES_FEATURE, Limits, Organization, RUNTIME_FEATURE, SHADOW_FEATURE};

@@ -6,11 +6,13 @@ mod audit;
 mod common_responses;
 mod definitions;
 mod dev_files;
+mod event_subscriptions;
 mod execution_commands;
 mod execution_events;
 mod execution_history;
 mod execution_receipts;
 mod executions;
+mod failed_events;
 mod health;
 mod manual_triggers;
 mod members;
@@ -92,6 +94,8 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(secrets::routes())
         .merge(trigger_runs::routes())
         .merge(webhooks::routes())
+        .merge(event_subscriptions::routes())
+        .merge(failed_events::routes())
         .merge(executions::routes())
         .merge(execution_history::routes())
         .merge(execution_receipts::routes())

@@ -10,6 +10,7 @@ pub(crate) mod concurrency_limits;
 pub mod dev_files;
 pub(crate) mod drains;
 pub(crate) mod event_feed;
+pub mod events;
 pub mod evidence;
 pub(crate) mod execution_sessions;
 pub(crate) mod execution_view;

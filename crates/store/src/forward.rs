@@ -96,6 +96,11 @@ macro_rules! forward_method {
             self.$field.erase(execution, audited)
         }
     };
+    ($field:ident, event_queue) => {
+        fn event_queue(&self) -> &dyn $crate::EventQueue {
+            self.$field.event_queue()
+        }
+    };
     ($field:ident, execution) => {
         fn execution(
             &self,

@@ -13,6 +13,7 @@ mod catalogue;
 #[cfg(test)]
 mod contract_tests;
 mod error;
+mod event_queue;
 mod executions;
 mod forward;
 mod inbox;
@@ -37,6 +38,7 @@ pub use audit::*;
 pub use batch::*;
 pub use catalogue::*;
 pub use error::*;
+pub use event_queue::*;
 pub use executions::*;
 pub use inbox::*;
 pub use inspect::*;

@@ -4,6 +4,7 @@
 
 mod audit;
 mod catalogue;
+mod event_queue;
 mod executions;
 mod foreign;
 mod inbox;
@@ -25,8 +26,8 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    Batch, Catalogue, ClusterView, ExecutionRow, Expected, Fence, GateRow, HeadRow, InboxMessage, LateReceipt, Node,
-    Origin, Part, Refusal, RemoteAttempt, Store, StoreError, StoredExecutorKey, StoredPlan,
+    Batch, Catalogue, ClusterView, EventQueue, ExecutionRow, Expected, Fence, GateRow, HeadRow, InboxMessage,
+    LateReceipt, Node, Origin, Part, Refusal, RemoteAttempt, Store, StoreError, StoredExecutorKey, StoredPlan,
 };
 
 /// A store that lives until its last handle is dropped.
@@ -181,6 +182,7 @@ impl State {
         self.put_plans(&part.plans);
         if !part.frames.is_empty() {
             self.take_frames(part);
+            self.record_events(part);
         }
         for id in &part.consumed {
             self.consume(part.execution, id);
@@ -282,6 +284,10 @@ impl State {
 
 impl Store for MemoryStore {
     fn catalogue(&self) -> &dyn Catalogue {
+        self
+    }
+
+    fn event_queue(&self) -> &dyn EventQueue {
         self
     }
 

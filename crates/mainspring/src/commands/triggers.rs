@@ -227,7 +227,7 @@ pub(crate) fn triggers(triggers: &Triggers, context: &Context) -> Result<Exit, C
     }
 }
 
-fn request<T>(sent: impl Future<Output = Result<T, ClientError>>) -> Result<T, CliError> {
+pub(super) fn request<T>(sent: impl Future<Output = Result<T, ClientError>>) -> Result<T, CliError> {
     block_on(async { Ok(sent.await?) })
 }
 
@@ -286,7 +286,7 @@ fn read(file: &std::path::Path) -> Result<Vec<u8>, CliError> {
 }
 
 /// Reads a secret. A newline at its end is that of the file.
-fn secret_of(file: &std::path::Path) -> Result<String, CliError> {
+pub(super) fn secret_of(file: &std::path::Path) -> Result<String, CliError> {
     let text = String::from_utf8(read(file)?);
     let text = text.map_err(|_| CliError::bad_input("bad_input", format!("{}: it is not UTF-8", file.display())))?;
     Ok(text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text)).to_string())

@@ -9,7 +9,10 @@ use std::{
 };
 
 use clap::Args;
-use mainspring_effects::shell::contain::{Scripts, remove_workspace};
+use mainspring_effects::{
+    http::{Http, HttpOptions},
+    shell::contain::{Scripts, remove_workspace},
+};
 use mainspring_engine::{Engine, EngineScope, clock::now_ms, limits::FILES_KEPT};
 use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
 use mainspring_server::{
@@ -22,6 +25,7 @@ use mainspring_server::{
     serve,
     services::{
         audit_marks, bootstrap,
+        events::{delivery::WebhookClient, sender},
         issue_token::{NewToken, issue},
         scheduler,
         stored_secrets::StoredSecrets,
@@ -42,7 +46,7 @@ use crate::{
     models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
-    runner::{REACH_HELP, Rules},
+    runner::{REACH_HELP, Rules, http_allow},
     scripts::{close_folder, close_this_process, words},
     secrets::NodeSecrets,
     server_settings::{ServerFlags, Settings, files_max},
@@ -150,6 +154,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
         tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
     let schedules = tokio::spawn(scheduler::run(app.clone()));
+    let events = tokio::spawn(sender::run(app.clone()));
     greet(&base, token.as_ref(), &scripts, settings, terminal);
     let (stopped, signals) = (stopped(engine.clone()), context.signals.clone());
     let serving = serve(listener, app.clone(), async move {
@@ -163,6 +168,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
         error = work_beside(beside, &app, &base, context) => Err(error),
     };
     schedules.abort();
+    events.abort();
     engine.drain().await;
     marks_task.abort();
     sweeping.abort();
@@ -264,6 +270,10 @@ fn served(
         marks: Some(marks),
         effect_policy,
         writers: Some(Arc::new(writers)),
+        webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
+            allow: http_allow()?,
+            ..HttpOptions::default()
+        }))),
         clock: now_ms,
     })
 }

@@ -10,7 +10,10 @@ use std::{
     },
 };
 
-use mainspring_effects::Executors;
+use mainspring_effects::{
+    Executors,
+    http::{Http, HttpOptions},
+};
 use mainspring_engine::{
     ClusterOptions, Engine, EngineResources, EngineScope, evaluator::InProcess, lease::LeaseTiming,
 };
@@ -23,7 +26,7 @@ use mainspring_server::{
     App, Settings,
     http::rate_limit::Rates,
     serve,
-    services::{bootstrap, scheduler},
+    services::{bootstrap, events::delivery::WebhookClient, scheduler},
 };
 use mainspring_store::{
     Change, ChangeOutcome, Filter, Put, ReadLimit, Removal, ResourceQuery, ResourceRow, Store,
@@ -42,14 +45,14 @@ const MINUTE_MS: u64 = 60_000;
 
 /// Nodes on one store.
 pub(super) struct Nodes {
-    runtime: Runtime,
-    store: Arc<dyn Store>,
-    apps: Vec<App>,
+    pub(super) runtime: Runtime,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) apps: Vec<App>,
     pub(super) owner: Client,
-    clock: &'static AtomicU64,
+    pub(super) clock: &'static AtomicU64,
 }
 
-fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u64) -> App {
+fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u64, webhooks: WebhookClient) -> App {
     let limits = Some(Arc::new(mainspring_server::StoredLimits) as Arc<_>);
     let resources = EngineResources { data_dir: None, sharing, spans: None, limits };
     let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
@@ -64,6 +67,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         marks: None,
         effect_policy: Arc::default(),
         writers: None,
+        webhooks,
         clock,
     };
     App::new(engine, Arc::new(InProcess), settings)
@@ -71,14 +75,25 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
 
 impl Nodes {
     /// Starts nodes, of which the first one serves requests.
-    pub(super) fn start(count: usize, store: Arc<dyn Store>, (clock, read): (&'static AtomicU64, fn() -> u64)) -> Self {
+    pub(super) fn start(count: usize, store: Arc<dyn Store>, clock: (&'static AtomicU64, fn() -> u64)) -> Self {
+        let client = |_| WebhookClient::new(Arc::new(Http::new(HttpOptions::default())));
+        Self::start_with(count, store, clock, client)
+    }
+
+    /// The same, with the client of each node for outgoing webhooks.
+    pub(super) fn start_with(
+        count: usize,
+        store: Arc<dyn Store>,
+        (clock, read): (&'static AtomicU64, fn() -> u64),
+        webhooks: impl Fn(usize) -> WebhookClient,
+    ) -> Self {
         let runtime = Runtime::new().unwrap();
         let sharing = |number: usize| {
             let terms = LeaseTiming { lease_ms: 10_000 };
             (count > 1).then(|| ClusterOptions { terms, place: format!("node {number}") })
         };
-        let apps = runtime
-            .block_on(async { (0..count).map(|number| app(store.clone(), sharing(number), read)).collect::<Vec<_>>() });
+        let node = |number| app(store.clone(), sharing(number), read, webhooks(number));
+        let apps = runtime.block_on(async { (0..count).map(node).collect::<Vec<_>>() });
         let token = bootstrap::create_first_organization(apps[0].catalogue(), &KEY).unwrap().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -86,7 +101,7 @@ impl Nodes {
         Self { runtime, store, apps, owner: Client::new(&address, Some(&token)), clock }
     }
 
-    fn set(&self, time: &str) {
+    pub(super) fn set(&self, time: &str) {
         self.clock.store(parse_rfc3339(time).unwrap(), Ordering::SeqCst);
     }
 
@@ -166,13 +181,13 @@ impl Nodes {
 }
 
 /// A workflow that waits for an approval, and one that ends at once.
-fn workflows(owner: &Client) {
+pub(super) fn workflows(owner: &Client) {
     let gate = [("id", "gate".into()), ("type", "approval".into()), ("prompt", "?".into())];
     save(owner, "waits", Value::List(vec![Value::map(gate)]));
     save_ending(owner);
 }
 
-fn save_ending(owner: &Client) {
+pub(super) fn save_ending(owner: &Client) {
     let nothing = [("type", "conditional".into()), ("condition", true.into()), ("then", Value::List(Vec::new()))];
     save(owner, "ends", Value::List(vec![Value::map(nothing)]));
 }

@@ -231,7 +231,6 @@ pub(super) async fn decide(
         let message = "The approval was already decided, or you have already decided it.";
         return Err(Problem::new(Code::InvalidResumeToken, message));
     }
-    app.bus.publish("workflow.approval.decided", &caller.organization, &row.id);
     done(app, row.key, delivered).await
 }
 

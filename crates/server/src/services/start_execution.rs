@@ -176,10 +176,6 @@ pub(crate) async fn submit(app: &App, caller: &Caller, request: StartRequest, wo
     } else {
         submitted
     };
-    if !submitted.existed {
-        let key = submitted.execution.to_string();
-        app.bus.publish("workflow.execution.enqueued", &caller.organization, &key);
-    }
     Ok(submitted)
 }
 

@@ -1,6 +1,7 @@
 //! One conformance suite and one randomized model test for every store. A new store implements `Subject` and gets both.
 
 mod catalogue;
+mod event_queue;
 mod journal;
 mod membership;
 mod model;
@@ -81,11 +82,13 @@ fn check<S: Subject>(make: impl Fn() -> S, reopening: bool) {
 fn memory() {
     check(|| Memory(MemoryStore::new()), false);
     check(|| Memory(MemoryStore::new()), true);
+    event_queue::check(&mut Memory(MemoryStore::new()));
 }
 
 #[test]
 fn sqlite() {
     check(Sqlite::new, false);
+    event_queue::check(&mut Sqlite::new());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::{Subject, check};
+use super::{Subject, check, event_queue};
 use crate::{
     Store,
     postgres::{
@@ -49,6 +49,7 @@ impl Subject for Postgres {
 #[test]
 fn postgres() {
     check(Postgres::new, false);
+    event_queue::check(&mut Postgres::new());
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Audit for PostgresStore {
 }
 
 /// Returns the key by which a name is searched, unique for each pair.
-fn name_key(field: &str, value: &str) -> Hash {
+pub(super) fn name_key(field: &str, value: &str) -> Hash {
     Hash::of_parts(&[&(field.len() as u64).to_be_bytes(), field.as_bytes(), value.as_bytes()])
 }
 

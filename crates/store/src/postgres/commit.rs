@@ -27,8 +27,8 @@
 //!   is rolled back and tried again, and then finds the row.
 //!
 //! All transactions lock in the same order: the number of partitions, partitions, heads, heads of audit logs, the
-//! catalogue, blobs, plans and messages, and each of them in key order where several transactions may want the same
-//! rows. The server rolls back the remaining deadlocks, and they are tried again here.
+//! catalogue, blobs, plans, messages and the queue of events, and each of them in key order where several transactions
+//! may want the same rows. The server rolls back the remaining deadlocks, and they are tried again here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -6,11 +6,12 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use tokio_postgres::types::ToSql;
 
 use super::{
+    catalogue::name_key,
     columns::{start_key, word_key},
     connections::{Request, ask},
 };
 use crate::{
-    ExecutionRow, InboxMessage, Part, RowChange, StoredPlan,
+    ExecutionRow, InboxMessage, Part, RECORDING_KEY, RowChange, SUBSCRIPTION_KIND, StoredPlan,
     batch::{is_end, wake_at},
     payloads,
     sql::integer,
@@ -41,6 +42,7 @@ impl<'a> Writes<'a> {
         writes.messages(parts);
         writes.gates(&[new, older].concat());
         writes.executor_keys(parts);
+        writes.events(parts);
         writes
     }
 
@@ -163,6 +165,23 @@ impl<'a> Writes<'a> {
             column(&blobs, |(_, (_, body))| body),
         ];
         self.push(&blobs, sql!("journal.sql", "blobs_put"), columns);
+    }
+
+    /// Adds frames to the queues of subscriptions.
+    fn events(&mut self, parts: &[&'a Part]) {
+        let range = |part: &&'a Part| {
+            let (first, last) = part.frames.first().zip(part.frames.last())?;
+            Some((&part.execution.0[..], integer(first.sequence), integer(last.sequence)))
+        };
+        let moved: Vec<_> = parts.iter().filter_map(range).collect();
+        let columns = vec![
+            column(&moved, |(key, ..)| key),
+            column(&moved, |(_, first, _)| first),
+            column(&moved, |(.., last)| last),
+            Box::new(SUBSCRIPTION_KIND.as_bytes()),
+            Box::new(name_key(RECORDING_KEY.0, RECORDING_KEY.1).0.to_vec()),
+        ];
+        self.push(&moved, sql!("events.sql", "events_record"), columns);
     }
 
     fn executor_keys(&mut self, parts: &[&'a Part]) {

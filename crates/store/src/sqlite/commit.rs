@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 
-use super::{approvals, audit, executions, journal};
+use super::{approvals, audit, event_queue, executions, journal};
 use crate::{
     Batch, ExecutionRow, Expected, InboxMessage, Part, PartOutcome, Refusal, StoredPlan,
     batch::{follows, is_end, wake_at},
@@ -62,6 +62,9 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<
     let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
     for message in written.clone().flat_map(|(part, _)| &part.messages) {
         enqueue(connection, message)?;
+    }
+    if event_queue::has_subscriptions(connection)? {
+        written.clone().try_for_each(|(part, _)| event_queue::record(connection, part))?;
     }
     audit::append(connection, &batch.sealing, &written.flat_map(|(part, _)| &part.audit).collect::<Vec<_>>())?;
     Ok((answers, statements.newest_frame))

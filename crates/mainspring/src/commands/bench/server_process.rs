@@ -2,9 +2,15 @@
 
 use std::{io::Read, path::Path};
 
+use mainspring_effects::http::{Http, HttpOptions};
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{App, Settings, http::rate_limit::Rates, serve as serve_app, services::bootstrap};
+use mainspring_server::{
+    App, Settings,
+    http::rate_limit::Rates,
+    serve as serve_app,
+    services::{bootstrap, events::delivery::WebhookClient},
+};
 use tokio::net::TcpListener;
 
 use super::{
@@ -34,6 +40,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         marks: None,
         effect_policy: std::sync::Arc::default(),
         writers: None,
+        webhooks: WebhookClient::new(std::sync::Arc::new(Http::new(HttpOptions::default()))),
         clock: now_ms,
     };
     let app = App::new(engine.clone(), evaluator(), settings);
