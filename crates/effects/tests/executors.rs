@@ -26,6 +26,7 @@ async fn an_attempt_without_an_executor_is_interrupted_not_unstarted() {
         handed_out_at: 0,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),
+        progress: None,
     };
     let executors = Executors::default();
     assert_eq!(executors.adopt(&attempt).await, Adopted::Interrupted);

@@ -19,11 +19,13 @@ mod failures;
 mod gates;
 mod loops;
 mod messages;
+mod reports;
 mod waits;
 
 pub use budgets::usage_of;
 pub use children::{canceled_by, child_key, child_key_of};
 pub use evaluations::unfit_input;
+pub use reports::{Words, unfit_answer};
 
 use alloc::{
     boxed::Box,
@@ -58,7 +60,7 @@ use executions::Weights;
 
 pub use crate::decide_version::{
     BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
-    SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
+    REPORTS_SINCE, SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
 };
 
 /// Failure code that a parent receives when its child is quarantined.
@@ -241,13 +243,14 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         workflow_id: workflow_of(state).map(Into::into),
         step: instance.name(&state.plan),
         number: step.attempt,
-        effect,
-        params,
         intent: step.intent?,
         key_per_attempt: planned.key_per_attempt,
         handed_out_at: step.times.handed_out_at,
         workspace: start.workspace.clone(),
         secrets: secrets_of(state, instance),
+        progress: reports::progress_of(state, step, &effect, &params).map(Box::new),
+        effect,
+        params,
     })
 }
 
@@ -579,6 +582,7 @@ impl Decider<'_> {
     }
 
     fn cancel_step(&mut self, instance: &Instance, reason: &str) -> Result<(), IllegalTransition> {
+        self.end_held_call(instance);
         self.record(Record::StepCancelled { instance: instance.clone(), reason: reason.into() })
     }
 

@@ -79,3 +79,7 @@ pub(crate) const SENT_MESSAGES_SINCE: u32 = 11;
 
 /// Version since which the nesting of inputs and outputs is limited. Deeper ones were written and could not be read again.
 pub const DEPTH_SINCE: u32 = 11;
+
+/// Version since which an attempt can report before its end: the tools that it found, a call that continues in a tool server,
+/// and a form that a tool server asks people to fill in.
+pub const REPORTS_SINCE: u32 = 11;

@@ -7,6 +7,7 @@ use alloc::{string::String, vec::Vec};
 
 use crate::{
     budget::Usage,
+    effect::PinnedTool,
     failure::{Class, Failure},
     hash::Hash,
     input::{Lineage, Policy, Queue},
@@ -398,6 +399,29 @@ pub enum Record {
         /// The amounts that are used.
         usage: Usage,
     },
+    /// The execution found tools of tool servers for the first time. Later calls need the same ones.
+    ToolsPinned {
+        /// The tools with their digests.
+        tools: Vec<PinnedTool>,
+    },
+    /// A call continues in a tool server, and its attempt does.
+    AttemptContinued {
+        /// The step instance of the attempt.
+        instance: Instance,
+        /// Attempt number, from 1.
+        attempt: u32,
+        /// The executor's way to ask for the call.
+        handle: Payload,
+    },
+    /// An attempt was dispatched again, to continue after its report or after the answer of a person.
+    AttemptResumed {
+        /// The step instance of the attempt.
+        instance: Instance,
+        /// Attempt number, from 1.
+        attempt: u32,
+        /// End of the attempt's timeout, in milliseconds since 1970.
+        timeout_at: Option<u64>,
+    },
     /// The evaluations of the turn reached their time limit; the rest of the turn follows in the next frame.
     TurnYielded {
         /// Number of evaluation results in the turn when the limit was reached.
@@ -522,6 +546,8 @@ pub enum Purpose {
     Budget,
     /// The answer to a question that a model asks. It is the reason of the decision.
     Question,
+    /// The content of a form that a tool server asks for. It is the reason of the decision, as `{content}`.
+    Form,
 }
 
 impl Record {
@@ -554,6 +580,8 @@ impl Record {
             | Self::ChildWaits { instance, .. }
             | Self::ExecutionsGiven { instance, .. }
             | Self::ExecutionsReturned { instance, .. }
+            | Self::AttemptContinued { instance, .. }
+            | Self::AttemptResumed { instance, .. }
             | Self::SignalTaken { instance, .. } => Some(instance),
             Self::Started { .. }
             | Self::LineageSet { .. }
@@ -570,6 +598,7 @@ impl Record {
             | Self::BudgetSettled { .. }
             | Self::BudgetRaised { .. }
             | Self::BudgetWarned { .. }
+            | Self::ToolsPinned { .. }
             | Self::Admitted
             | Self::FinallyBegun { .. }
             | Self::FinallyHalted { .. }

@@ -141,6 +141,8 @@ pub struct JournalFacts {
     pub has_erased: bool,
     /// True if the last turn was split and has to be continued.
     pub is_split: bool,
+    /// The digests of the tools that the execution has found, by name.
+    pub pinned_tools: BTreeMap<String, Hash>,
 }
 
 /// The end of an execution, and the limits that bring it about.
@@ -237,6 +239,8 @@ pub struct StepState {
     pub memory_bytes: u64,
     /// The child execution of the last attempt, if it has one.
     pub child: ChildState,
+    /// The call of the last attempt in a tool server, if it reported one.
+    pub call: CallState,
     /// Start and end of the step and of its last attempt.
     pub times: StepTimes,
 }
@@ -250,6 +254,20 @@ pub struct ChildState {
     pub executions: u32,
 }
 
+/// What the last attempt has reported about its call in a tool server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CallState {
+    /// The executor's way to ask for the call; null if it reported none.
+    pub handle: Value,
+    /// The answer to the last form: `{action}` or `{action, content}`; null if there is none.
+    pub answer: Value,
+    /// The last form with the decision of a person: `{question, decision, by, reason}`. It is kept for the attempt that
+    /// follows an interruption, which gets the answer if it asks for the same.
+    pub answered: Value,
+    /// Number of reports of the attempt.
+    pub reports: u32,
+}
+
 /// Times of a step instance, in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepTimes {
@@ -259,6 +277,8 @@ pub struct StepTimes {
     pub handed_out_at: u64,
     /// End of the current attempt's timeout.
     pub timeout_at: Option<u64>,
+    /// Time at which the open gate was opened, or the last one since the attempt was dispatched.
+    pub asked_at: Option<u64>,
     /// Start of the next attempt or end of the wait.
     pub wake_at: Option<u64>,
     /// End of the step.

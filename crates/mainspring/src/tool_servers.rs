@@ -89,7 +89,7 @@ mod enabled {
     use mainspring_mcp::{
         ToolError, config,
         connection::{Access, Scope},
-        executor::{CheckArguments, Tools},
+        executor::{CheckArguments, Tools, pinned_digest},
         http::HttpAccess,
         limits::IDLE_TIMEOUT,
         pool::Pool,
@@ -116,7 +116,12 @@ mod enabled {
             let scope = Scope { organization: attempt.organization.clone(), workspace: attempt.workspace.clone() };
             let mut found: Vec<ToolDefinition> = Vec::new();
             for name in names {
+                let is_pinned =
+                    attempt.progress.as_deref().is_some_and(|progress| progress.pins.contains_key(name.as_str()));
                 let unknown = || {
+                    if is_pinned {
+                        return ToolError::ToolGone(name.clone()).to_failure(&attempt.step);
+                    }
                     let message = format!("step `{}`: no configured tool server has the tool `{name}`", attempt.step);
                     Failure::new(Class::Invalid, "tool_unknown", message)
                 };
@@ -131,7 +136,9 @@ mod enabled {
                     let name = format!("{server}.{}", tool.name);
                     if found.iter().all(|other| other.name != name) {
                         let description = tool.description.clone().or_else(|| tool.title.clone()).unwrap_or_default();
-                        found.push(ToolDefinition { name, description, input_schema: tool.input_schema.clone() });
+                        let digest = Some(pinned_digest(server, Some(tool)));
+                        let input_schema = tool.input_schema.clone();
+                        found.push(ToolDefinition { name, description, input_schema, digest });
                     }
                 }
                 if found.len() == before && wanted != "*" && !tools.tools().iter().any(|tool| tool.name == wanted) {
@@ -213,6 +220,7 @@ mod enabled {
             handed_out_at: 0,
             workspace: scope()?.workspace,
             secrets: mainspring_kernel::secret::SecretUses::default(),
+            progress: None,
         };
         let (handle, signal) = CancelHandle::pair();
         let tools = Tools::new(pool.clone()).with_checks(Arc::new(InSandbox));

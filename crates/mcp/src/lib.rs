@@ -14,18 +14,26 @@
 //! | [`pool`] | connections that are open, and when they close |
 //! | `lookup` | the server of a tool, by its name |
 //! | [`executor`] | performs the attempts of `tool` steps |
+//! | `live` | calls in progress, also those that are held open while people fill in a form |
+//! | `forms` | forms that servers ask for |
+//! | `task` | calls that a server continues as tasks |
+//! | `handle` | the ways to continue a call, as journals keep them |
 
 pub mod config;
 pub mod connection;
 mod error;
 pub mod executor;
+mod forms;
+mod handle;
 pub mod http;
 mod json;
 pub mod limits;
+mod live;
 mod lookup;
 mod outcome;
 pub mod pool;
 pub mod process;
+mod task;
 pub mod tool;
 mod transport;
 

@@ -1,7 +1,7 @@
 //! Formats a journal as text, one line for each frame, for reports and golden tests.
 
 use mainspring_kernel::{
-    effect::{ChildEnd, Outcome},
+    effect::{ChildEnd, Outcome, Report},
     frame::Frame,
     input::{Input, Timer},
     instance::Instance,
@@ -45,6 +45,11 @@ fn input_words(plan: &Plan, input: &Input) -> String {
                 Outcome::Failed(failure) => format!("failed {}", failure.code),
                 Outcome::Stopped(_) => "stopped".into(),
                 Outcome::Interrupted => "interrupted".into(),
+                Outcome::Reported(report) => match **report {
+                    Report::Tools(_) => "found its tools".into(),
+                    Report::Continued(_) => "continues".into(),
+                    Report::Asked { .. } => "asks for a form".into(),
+                },
                 Outcome::Cancelled(reason) => format!("cancelled {reason}"),
                 Outcome::Child { end, .. } | Outcome::ChildWithUsage { end, .. } => match end {
                     ChildEnd::Done(_) => "done".into(),
@@ -94,6 +99,16 @@ fn ending_words(ending: &Ending) -> String {
     }
 }
 
+fn cleanup_words(start: u64, record: &Record) -> String {
+    match record {
+        Record::FinallyBegun { outcome, deadline } => {
+            format!("finally after {outcome} until {}", duration_text(deadline.saturating_sub(start)))
+        }
+        Record::FinallyHalted { reason, .. } => format!("finally halted {}", reason.name()),
+        _ => "finally ended".into(),
+    }
+}
+
 fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
     let step = record.instance().map(|instance| name(plan, instance)).unwrap_or_default();
     let since = |at: u64| duration_text(at.saturating_sub(start));
@@ -109,6 +124,9 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         }
         Record::AttemptStarted { attempt, .. } => format!("{step}#{attempt} out"),
         Record::AttemptStopping { attempt, .. } => format!("{step}#{attempt} stopping"),
+        Record::ToolsPinned { tools } => format!("{} tools pinned", tools.len()),
+        Record::AttemptContinued { attempt, .. } => format!("{step}#{attempt} continues in its server"),
+        Record::AttemptResumed { attempt, .. } => format!("{step}#{attempt} out again"),
         Record::AttemptFailed { attempt, retry_at: Some(at), .. } => {
             format!("{step}#{attempt} failed, next at {}", since(*at))
         }
@@ -153,9 +171,9 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         Record::DeadlineHeld { remaining_ms } => format!("deadline held with {} left", duration_text(*remaining_ms)),
         Record::DeadlineSet { at } => format!("deadline at {}", since(*at)),
         Record::EndingBegun { ending } => ending_words(ending),
-        Record::FinallyBegun { outcome, deadline } => format!("finally after {outcome} until {}", since(*deadline)),
-        Record::FinallyHalted { reason, .. } => format!("finally halted {}", reason.name()),
-        Record::FinallyEnded => "finally ended".into(),
+        Record::FinallyBegun { .. } | Record::FinallyHalted { .. } | Record::FinallyEnded => {
+            cleanup_words(start, record)
+        }
         Record::Ended { with_failures } => format!("ended{}", if *with_failures { " with failures" } else { "" }),
         Record::ExecutionsGiven { count, .. } => format!("{step} given {count}"),
         Record::ExecutionsReturned { count, .. } => format!("{step} returned {count}"),

@@ -10140,6 +10140,10 @@ export interface components {
         Approve: {
             /** @description True to approve, false to deny. */
             approve: boolean;
+            /** @description With a denial of a form: true if the tool server is told that the person canceled, and not only declined. */
+            cancel?: boolean;
+            /** @description Content of the form that a tool server asks for, as an object from fields to values; only with an approval. */
+            content?: unknown;
             /** @description Reason, recorded in the journal and the audit log. */
             reason?: string | null;
             /** @description Resume token of the approval, as the execution shows it to callers who may decide. */
@@ -10464,6 +10468,10 @@ export interface components {
         Decision: {
             /** @description True to approve, false to deny. */
             approve: boolean;
+            /** @description With a denial of a form: true if the tool server is told that the person canceled, and not only declined. */
+            cancel?: boolean;
+            /** @description Content of the form that a tool server asks for, as an object from fields to values; only with an approval. */
+            content?: unknown;
             /** @description Reason, recorded in the journal and the audit log. */
             reason?: string | null;
         };

@@ -7,7 +7,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use mainspring_kernel::{
-    effect::Outcome,
+    effect::{Outcome, Report},
     failure::Failure,
     json,
     value::{Map, Value},
@@ -65,6 +65,12 @@ impl Redactor {
             Outcome::Done(value) => Outcome::Done(self.value(value)),
             Outcome::Failed(failure) => Outcome::Failed(self.failure(failure)),
             Outcome::Stopped(value) => Outcome::Stopped(self.value(value)),
+            Outcome::Reported(report) => match *report {
+                Report::Asked { question, handle } => {
+                    Outcome::Reported(Box::new(Report::Asked { question: self.value(question), handle }))
+                }
+                other => Outcome::Reported(Box::new(other)),
+            },
             other => other,
         }
     }

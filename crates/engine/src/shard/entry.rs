@@ -301,7 +301,9 @@ impl Draft {
         state: &State,
         status: ExecutionStatus,
     ) {
-        if let Input::Receipt { instance, attempt, .. } = &frame.input {
+        if let Input::Receipt { instance, attempt, outcome } = &frame.input
+            && !matches!(outcome, Outcome::Reported(_))
+        {
             self.settled.push((instance.name(&state.plan), *attempt));
         }
         self.committed.push(CommittedFrame {
@@ -324,7 +326,7 @@ impl Draft {
     /// answered.
     pub(super) fn take_without_frame(&mut self, now: u64, queued: PendingInput, state: &State) {
         if let Input::Receipt { outcome, .. } = &queued.input
-            && *outcome != Outcome::Interrupted
+            && !matches!(outcome, Outcome::Interrupted | Outcome::Reported(_))
         {
             // The step may have ended or run again, so that its idempotency key says nothing about a late receipt.
             let receipt = Receipt::of(state, &queued.input, None, queued.via(), now, None);

@@ -217,10 +217,16 @@ impl Decider<'_> {
         outcome: &Outcome,
     ) -> Result<(), IllegalTransition> {
         let is_out = self.state.open.attempts.contains(instance);
+        if !is_out && self.is_held(instance, attempt) {
+            return self.held_call_ended(instance, attempt, outcome);
+        }
         let Some(step) = self.state.steps.get(instance).filter(|step| is_out && step.attempt == attempt) else {
             return Ok(());
         };
         let stopping = step.stopping;
+        if let Outcome::Reported(report) = outcome {
+            return self.reported(instance, attempt, report);
+        }
         self.settle(instance, outcome)?;
         let of_child;
         let outcome = match outcome {
@@ -251,7 +257,11 @@ impl Decider<'_> {
                 self.attempt_failed(instance, attempt, failure)
             }
             (
-                Outcome::Stopped(_) | Outcome::Interrupted | Outcome::Child { .. } | Outcome::ChildWithUsage { .. },
+                Outcome::Stopped(_)
+                | Outcome::Interrupted
+                | Outcome::Child { .. }
+                | Outcome::ChildWithUsage { .. }
+                | Outcome::Reported(_),
                 None,
             ) => self.interrupted(instance, attempt),
         }
@@ -271,7 +281,8 @@ impl Decider<'_> {
             | Outcome::Interrupted
             | Outcome::Cancelled(_)
             | Outcome::Child { .. }
-            | Outcome::ChildWithUsage { .. } => Value::Null,
+            | Outcome::ChildWithUsage { .. }
+            | Outcome::Reported(_) => Value::Null,
         };
         let message = format!("step `{}`: no result within {limit} ms; raise timeoutMs if it needs longer", step.id);
         Failure::new(Class::Timeout, code, message).with_details(details)
@@ -300,7 +311,7 @@ impl Decider<'_> {
     fn interrupted(&mut self, instance: &Instance, attempt: u32) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
-        let failure = interruption(&step.id, attempt);
+        let failure = self.with_lost_answer(instance, interruption(&step.id, attempt));
         let is_wanted = self.state.decide_version < SECOND_RULES || step.retry.wants(&failure);
         let may_repeat = is_wanted && attempt < step.retry.max_attempts;
         match step.on_interrupted {

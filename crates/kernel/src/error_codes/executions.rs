@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 140] = [
+pub(super) static CODES: [ErrorCode; 148] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -579,8 +579,56 @@ pub(super) static CODES: [ErrorCode; 140] = [
     execution(
         "tool_input_required",
         Policy,
-        "The tool server asks for input from a person, which is not supported.",
+        "The tool server asks for input that cannot be given: the answer of a model, folders, or a form outside of an execution.",
         "Give the input as arguments.",
+    ),
+    execution(
+        "tool_form_invalid",
+        Invalid,
+        "A tool server asks for a form that cannot be shown: it is too large, or not a flat schema of primitive values.",
+        "Report it to the author of the server, or give the input as arguments.",
+    ),
+    execution(
+        "tool_forms_exceeded",
+        RateLimited,
+        "Too many calls of the organization wait for people to fill in forms of tool servers.",
+        "Answer them with `mainspring approvals`, or retry later.",
+    ),
+    execution(
+        "tool_reports_exceeded",
+        Invalid,
+        "A tool server asked for input or continued the call more often than one call may.",
+        "Report it to the author of the server, or give the input as arguments.",
+    ),
+    execution(
+        "tool_pins_exceeded",
+        Invalid,
+        "The execution would use more tools of tool servers than one execution may.",
+        "Name fewer tools in `tools`, or split the work among several executions.",
+    ),
+    execution(
+        "tool_changed",
+        Policy,
+        "The tool is not the one that the execution has used before: its server has changed its description or schemas.",
+        "Review the tool with `mainspring tools`, and start a new execution.",
+    ),
+    execution(
+        "tool_gone",
+        Policy,
+        "The tool that the execution has used before is not there any more.",
+        "Find the tool with `mainspring tools`, and start a new execution.",
+    ),
+    execution(
+        "tool_task_cancelled",
+        Failed,
+        "The task of the call was canceled at the tool server.",
+        "Find the reason at the server, and start the step again.",
+    ),
+    execution(
+        "reports_need_upgrade",
+        Unavailable,
+        "A tool server asks for a form or begins a task, and the execution started while a node of an older release was running.",
+        "Upgrade every node, and start the execution again.",
     ),
     execution(
         "tool_server_not_started",

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, format, string::ToString, vec, vec::Vec};
 use super::*;
 use crate::{
     budget::{Budget, Limits, Usage},
-    effect::{ChildEnd, Outcome},
+    effect::{ChildEnd, Outcome, PinnedTool, Report},
     evaluation::Evaluated,
     failure::{Class, Failure},
     hash::hex,
@@ -284,9 +284,36 @@ fn eighth_frame() -> Frame {
     Frame { records, ..frame(input) }
 }
 
+/// The outcomes and the records added with reports of attempts.
+fn reported_frames() -> [Frame; 3] {
+    let tools = || vec![PinnedTool { name: "s.x".into(), digest: Hash::of(b"x") }];
+    let form = Record::GateOpened {
+        instance: instance(),
+        gate: 1,
+        question: Payload::Known(text("question")),
+        approvers: Vec::new(),
+        count: 1,
+        expires_at: 3,
+        on_timeout: Decision::Deny,
+        purpose: Purpose::Form,
+    };
+    let records = vec![
+        Record::ToolsPinned { tools: tools() },
+        Record::AttemptContinued { instance: instance(), attempt: 1, handle: Payload::Known(text("handle")) },
+        Record::AttemptResumed { instance: instance(), attempt: 1, timeout_at: Some(7) },
+        form,
+    ];
+    let asked = Report::Asked { question: text("question"), handle: text("handle") };
+    [Report::Tools(tools()), Report::Continued(text("handle")), asked].map(|report| {
+        let outcome = Outcome::Reported(Box::new(report));
+        let receipt = Input::Receipt { instance: instance(), attempt: 1, outcome };
+        Frame { records: records.clone(), ..frame(receipt) }
+    })
+}
+
 fn frames() -> Vec<Frame> {
     let later = [second_frame()].into_iter().chain(third_frames()).chain(fourth_frames()).chain([fifth_frame()]);
-    let later = later.chain(sixth_frames()).chain([seventh_frame(), eighth_frame()]);
+    let later = later.chain(sixth_frames()).chain([seventh_frame(), eighth_frame()]).chain(reported_frames());
     inputs().into_iter().map(frame).chain(later).collect()
 }
 
@@ -322,6 +349,10 @@ fn the_bytes_are_frozen() {
     assert_eq!(seventh, include_str!("frozen-7.txt").trim(), "frames changed: a stored journal could not be read");
     let eighth = eighth_frame().store(&salt_of).1.hex();
     assert_eq!(eighth, include_str!("frozen-8.txt").trim(), "frames changed: a stored journal could not be read");
+    let reported = reported_frames().map(|frame| frame.store(&salt_of).1.hex());
+    let reported = Hash::of(reported.concat().as_bytes()).hex();
+    let frozen = include_str!("frozen-reports.txt").trim();
+    assert_eq!(reported, frozen, "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));

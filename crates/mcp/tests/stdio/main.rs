@@ -1,5 +1,6 @@
 //! Connections to servers as processes: calls, errors, cancellation, changes, crashes and hostile servers.
 
+mod reports;
 mod server;
 
 use std::{
@@ -74,6 +75,28 @@ fn main() {
         trial("a_process_ends_with_its_connection", a_process_ends_with_its_connection),
         trial("a_wait_for_a_server_that_starts_is_canceled", a_wait_for_a_server_that_starts_is_canceled),
         trial("arguments_are_checked_before_the_call", arguments_are_checked_before_the_call),
+        trial("a_tool_is_pinned_before_its_first_call", reports::a_tool_is_pinned_before_its_first_call),
+        trial("a_tool_that_changed_or_is_gone_is_not_called", reports::a_tool_that_changed_or_is_gone_is_not_called),
+        trial("a_form_is_answered_over_the_open_call", reports::a_form_is_answered_over_the_open_call),
+        trial(
+            "a_form_whose_call_was_lost_with_its_process_is_interrupted",
+            reports::a_form_whose_call_was_lost_with_its_process_is_interrupted,
+        ),
+        trial(
+            "a_call_that_ends_without_the_answer_is_noticed",
+            reports::a_call_that_ends_without_the_answer_is_noticed,
+        ),
+        trial("a_stop_ends_a_call_that_is_held_open", reports::a_stop_ends_a_call_that_is_held_open),
+        trial("a_call_that_needs_input_is_sent_again_with_it", reports::a_call_that_needs_input_is_sent_again_with_it),
+        trial("a_task_is_asked_for_and_not_repeated", reports::a_task_is_asked_for_and_not_repeated),
+        trial(
+            "a_task_that_its_server_has_lost_is_interrupted",
+            reports::a_task_that_its_server_has_lost_is_interrupted,
+        ),
+        trial(
+            "a_stop_cancels_a_task_unless_the_process_only_leaves",
+            reports::a_stop_cancels_a_task_unless_the_process_only_leaves,
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), tests).exit();
 }
@@ -138,6 +161,7 @@ impl Bench {
             handed_out_at: 0,
             workspace: Some(self.folder.path().display().to_string()),
             secrets: mainspring_kernel::secret::SecretUses::default(),
+            progress: None,
         }
     }
 

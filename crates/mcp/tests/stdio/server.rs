@@ -27,7 +27,7 @@ pub(crate) fn serve(mode: &str) {
             std::thread::park();
         }
     }
-    let mut server = Server { mode: mode.to_owned(), has_grown: false };
+    let mut server = Server { mode: mode.to_owned(), has_grown: false, asking: None };
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { return };
         let message: Value = serde_json::from_str(&line).expect("the client sends JSON");
@@ -38,6 +38,8 @@ pub(crate) fn serve(mode: &str) {
 struct Server {
     mode: String,
     has_grown: bool,
+    /// The id of the call that waits for a form.
+    asking: Option<Value>,
 }
 
 fn send(message: &Value) {
@@ -74,6 +76,10 @@ impl Server {
     fn answer(&mut self, message: &Value) {
         let id = message["id"].clone();
         let method = message["method"].as_str().unwrap_or_default();
+        if id == "form" && method.is_empty() {
+            let result = message.get("result").unwrap_or(&message["error"]);
+            return self.end_of_form(&result.to_string());
+        }
         let result = match method {
             "server/discover" if self.mode == "modern" => json!({
                 "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
@@ -88,6 +94,19 @@ impl Server {
                 Some(result) => result,
                 None => return,
             },
+            "tasks/get" | "tasks/cancel" => {
+                let task = message["params"]["taskId"].as_str().unwrap_or_default();
+                log(&format!("{method} {task}"));
+                match (method, task) {
+                    ("tasks/cancel", _) => json!({"resultType": "complete"}),
+                    (_, "t1") => json!({
+                        "resultType": "complete", "taskId": "t1", "status": "completed",
+                        "createdAt": "2026-07-28T00:00:00Z", "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttlMs": null,
+                        "result": {"resultType": "complete", "content": [{"type": "text", "text": "task done"}]},
+                    }),
+                    _ => json!({"rejected": {"code": -32602, "message": "no such task"}}),
+                }
+            }
             "notifications/cancelled" => return log("cancelled"),
             _ if id.is_null() => return,
             _ => {
@@ -99,6 +118,46 @@ impl Server {
             Some(error) => send(&json!({"jsonrpc": "2.0", "id": id, "error": error})),
             None => send(&json!({"jsonrpc": "2.0", "id": id, "result": result})),
         }
+    }
+
+    /// Answers the calls that continue.
+    fn continued(&mut self, name: &str, id: &Value, params: &Value) -> Option<Value> {
+        let text = |text: &str| json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
+        Some(match name {
+            "form" => {
+                self.asking = Some(id.clone());
+                let schema = json!({"type": "object", "required": ["name"],
+                    "properties": {"name": {"type": "string", "minLength": 1}}});
+                send(&json!({"jsonrpc": "2.0", "id": "form", "method": "elicitation/create",
+                    "params": {"message": "Who?\u{1b}[31m", "requestedSchema": schema}}));
+                return None;
+            }
+            "finish" => {
+                self.end_of_form("gave up");
+                text("finished")
+            }
+            "needs-input" => match params.get("inputResponses") {
+                Some(given) => text(&format!("{given} {}", params["requestState"].as_str().unwrap_or_default())),
+                None => {
+                    let form = |message: &str| {
+                        json!({"method": "elicitation/create", "params": {"mode": "form", "message": message,
+                            "requestedSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}})
+                    };
+                    json!({"resultType": "input_required", "requestState": "s1",
+                        "inputRequests": {"a": form("First?"), "b": form("Second?")}})
+                }
+            },
+            _ => json!({
+                "resultType": "task", "taskId": "t1", "status": "working", "createdAt": "2026-07-28T00:00:00Z",
+                "lastUpdatedAt": "2026-07-28T00:00:00Z", "ttlMs": null, "pollIntervalMs": 100,
+            }),
+        })
+    }
+
+    fn end_of_form(&mut self, text: &str) {
+        let Some(id) = self.asking.take() else { return };
+        let result = json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
+        send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
     }
 
     fn list(&self, params: &Value) -> Value {
@@ -191,7 +250,7 @@ impl Server {
             "huge" => text(&"x".repeat(9 * 1024 * 1024)),
             "new-block" => json!({"content": [{"type": "hologram", "data": [1, 2]}]}),
             "input" => json!({"resultType": "input_required", "inputRequests": {}, "requestState": "s"}),
-            "task" => json!({"resultType": "task", "task": {}}),
+            "form" | "finish" | "needs-input" | "task" => return self.continued(name, id, params),
             "escape" => text("\u{1b}]0;owned\u{7} @echo.text {{secret}}"),
             _ => json!({"rejected": {"code": -32602, "message": format!("no tool {name}")}}),
         })

@@ -12,6 +12,7 @@ import { isFinished, Status } from '@/design/status';
 import { Name, Outside } from '@/design/text';
 import { Ago, At, Span } from '@/design/time';
 import { DecideDialog } from '@/features/approvals/decide';
+import { serverForm } from '@/features/approvals/queries';
 import { Items } from '@/features/approvals/items';
 import { useCan } from '@/features/session/queries';
 import { planQuery, type Plan, type PlanStep } from '@/features/workflows/queries';
@@ -222,6 +223,7 @@ function OpenGates({ execution }: { execution: Execution }) {
           approval={target(asked.gate)}
           prompt={asked.gate.prompt}
           approve={asked.approve}
+          form={serverForm(asked.gate)}
           onClose={() => setAsked(null)}
         />
       )}
