@@ -477,7 +477,11 @@ impl Author {
             4 => Value::map([(key, vec![self.condition(depth - 1), self.condition(depth - 1)].into())]),
             _ => {
                 let (written, kind) = self.reference(true);
+                let last = self.references.last().and_then(|kept| kept.path.last());
+                let is_exit_code = last.is_some_and(|part| part.text == ".exitCode");
                 let test = match (self.numbers.below(3), &kind) {
+                    // An exit code that a later step reads is 0, so a comparison with another number never holds.
+                    _ if is_exit_code => ("exists", true.into()),
                     (0, _) => ("exists", true.into()),
                     (1, Type::Whole) => ("gt", Value::from(2u64)),
                     _ => ("neq", literal(&kind)),

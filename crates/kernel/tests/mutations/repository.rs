@@ -67,6 +67,8 @@ fn places(value: &Value, path: &Path, step: &Path, found: &mut Vec<Place>) {
                 next = at + 1;
                 match length(&text[next..]) {
                     _ if text[next..].starts_with('@') => next += 1,
+                    // A mail address is no reference.
+                    _ if text[..at].ends_with(char::is_alphanumeric) => {}
                     Some((_, all)) => {
                         let written = text[next..next + all].to_string();
                         found.push(Place { text: path.clone(), begin: next, written, step: step.clone() });
