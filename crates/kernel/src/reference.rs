@@ -52,7 +52,7 @@ pub const CONTEXT_PROPERTIES: [&str; 4] = ["executionId", "attempt", "now", OUTC
 pub const OUTCOME: &str = "outcome";
 
 /// The values of `@ctx.outcome`.
-pub const OUTCOMES: [&str; 4] = ["completed", "failed", "cancelled", "denied"];
+pub const OUTCOMES: [&str; 6] = ["completed", "with_failures", "failed", "timed_out", "denied", "cancelled"];
 
 /// Names that have a fixed meaning in references and cannot be step names.
 pub const RESERVED_NAMES: [&str; 5] = ["input", "vars", "ctx", "item", "index"];

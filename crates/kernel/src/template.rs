@@ -273,7 +273,7 @@ impl Why {
             ),
             Self::UnknownContext => (
                 format!("`@{reference}`: `@ctx` has no such property"),
-                "it has executionId, attempt and now, and in `finally` outcome: completed, failed, cancelled or denied"
+                "it has executionId, attempt and now, and in `finally` outcome: completed, with_failures, failed, timed_out, denied or cancelled"
                     .to_string(),
             ),
         }

@@ -3,7 +3,7 @@
 //!
 //! A reference is quiet if a condition of its step, or of a step around it, asks for the same value.
 
-use alloc::{format, string::ToString};
+use alloc::{format, string::ToString, vec::Vec};
 
 use super::{Shape, Shapes, walk::kinds_of};
 use crate::{
@@ -18,7 +18,6 @@ use crate::{
     diagnostic,
     document::Path,
     fix::Fix,
-    json,
     reference::{self, Part, Reference, Root},
     value::Value,
 };
@@ -46,6 +45,9 @@ enum Null {
     /// The schema says so.
     Declared,
 }
+
+/// Parts of the condition of a loop, and steps of its rounds, that are searched.
+const SEARCHED_MAX: usize = 64;
 
 /// The depth to which branches in branches are searched.
 const DEPTH_MAX: usize = 8;
@@ -212,13 +214,13 @@ impl<'s> Shapes<'s> {
         }
     }
 
-    /// True if the condition of a loop reads a step of its rounds. Such a condition is usually written so that it holds before
-    /// the first round, where the steps read as null.
+    /// True if the condition of a loop reads a step of its rounds, or is too large to be searched for each reference. Such a
+    /// condition is usually written so that it holds before the first round, where the steps read as null.
     fn asks_its_rounds(self, entry: &Entry<'_>) -> bool {
-        let Some(condition) = entry.fields.get("while").map(json::compact) else { return false };
         let steps = entry.branches.iter().flat_map(|(_, block)| &self.outline.blocks[*block as usize].steps);
-        let mut names = steps.map(|step| format!("\"@{}", self.outline.entries[*step as usize].id));
-        names.any(|name| condition.contains(&name))
+        let names: Vec<&str> =
+            steps.take(SEARCHED_MAX).map(|step| self.outline.entries[*step as usize].id.as_str()).collect();
+        entry.fields.get("while").is_some_and(|condition| names_one_of(condition, &names, &mut SEARCHED_MAX.clone()))
     }
 
     fn null_step(self, step: u32, is_named: bool, depth: usize) -> Option<Null> {
@@ -263,6 +265,18 @@ impl<'s> Shapes<'s> {
         let property = schema.at.get("properties").and_then(|properties| properties.get(name));
         let is_required = required.iter().any(|known| known.as_text() == Some(name));
         property.is_some_and(|property| !is_required && property.get("default").is_none())
+    }
+}
+
+/// True if a condition has a reference whose name begins as one of these, or has more parts than may be searched.
+fn names_one_of(condition: &Value, names: &[&str], left: &mut usize) -> bool {
+    let Some(rest) = left.checked_sub(1) else { return true };
+    *left = rest;
+    match condition {
+        Value::Text(text) => text.strip_prefix('@').is_some_and(|text| names.iter().any(|name| text.starts_with(name))),
+        Value::List(items) => items.iter().any(|item| names_one_of(item, names, left)),
+        Value::Map(fields) => fields.values().any(|field| names_one_of(field, names, left)),
+        _ => false,
     }
 }
 
