@@ -184,7 +184,7 @@ fn unconvertible_positions_are_reported() {
         Notation::Sequence,
         &[("steps[0].action.transformCode", "`code` step")],
     );
-    check_refused("steps: [{type: bsh}]", Notation::Graph, &[("steps[0].type", "unknown step type")]);
+    check_refused("steps: [{type: bsh, command: a}]", Notation::Graph, &[("steps[0].type", "unknown step type")]);
     for (step, why) in [
         (
             format!("{{type: bash, id: a, command: a, when: false, outputVariable: v, {once}}}"),

@@ -3,6 +3,7 @@
 //! Reading a single step requires these facts about the whole plan. The keys of steps are checked in the second pass.
 
 use alloc::{
+    boxed::Box,
     collections::BTreeMap,
     format,
     string::{String, ToString},
@@ -84,7 +85,7 @@ impl core::fmt::Debug for Outside<'_> {
 
 /// The facts about a step that the inspector knows, each asked for once.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+struct Facts {
     /// The function of a `code` step.
     code: OnceCell<Result<FunctionTypes, Complaint>>,
     /// The `transform` function.
@@ -112,8 +113,8 @@ pub(super) struct Entry<'a> {
     pub inside: InLoop,
     /// The part of the written step that this entry stands for.
     pub role: Role,
-    /// The facts about it that were asked for.
-    pub facts: Facts,
+    /// The facts about it that were asked for; few steps have any.
+    facts: OnceCell<Box<Facts>>,
 }
 
 /// The part of a written step that an entry stands for. A step with `forEach` has two entries, and an agent with turns has
@@ -143,6 +144,10 @@ impl Entry<'_> {
     /// True if the entry is the first one of a written step.
     pub(super) fn is_first(&self) -> bool {
         matches!(self.role, Role::Whole | Role::Each)
+    }
+
+    fn facts(&self) -> &Facts {
+        self.facts.get_or_init(Box::default)
     }
 
     /// True if a function makes the output.
@@ -302,7 +307,7 @@ impl<'a> Outline<'a> {
             branches: Vec::new(),
             inside,
             role,
-            facts: Facts::default(),
+            facts: OnceCell::new(),
         });
         number
     }
@@ -421,10 +426,10 @@ impl<'a> Outline<'a> {
         let entry = self.entries.get(step as usize)?;
         let action = entry.fields.get("action").filter(|_| self.notation == Notation::Dataflow);
         let (cell, source) = match key {
-            "code" => (&entry.facts.code, action.map_or(entry.fields.get("code"), |action| action.get("code"))),
+            "code" => (&entry.facts().code, action.map_or(entry.fields.get("code"), |action| action.get("code"))),
             _ => {
                 let in_action = action.and_then(|action| action.get("transformCode"));
-                (&entry.facts.transform, in_action.or(entry.fields.get("transform")))
+                (&entry.facts().transform, in_action.or(entry.fields.get("transform")))
             }
         };
         let source = source.and_then(Value::as_text).filter(|source| source.len() <= SOURCE_BYTES_MAX)?;
@@ -435,7 +440,7 @@ impl<'a> Outline<'a> {
     pub(super) fn workflow(&self, step: u32) -> Option<&Value> {
         let entry = self.entries.get(step as usize)?;
         let name = entry.fields.get("workflow").and_then(Value::as_text)?;
-        entry.facts.workflow.get_or_init(|| self.outside.0.workflow(name)).as_ref()
+        entry.facts().workflow.get_or_init(|| self.outside.0.workflow(name)).as_ref()
     }
 
     /// True if a step is in `finally`, at any depth.

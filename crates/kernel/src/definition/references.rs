@@ -143,10 +143,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                 self.check_declared(reference, path);
                 self.check_shape(reference, path);
             }
-            Root::Context => {
-                self.check_context(reference, path);
-                self.check_shape(reference, path);
-            }
+            Root::Context => self.check_context(reference, path),
             Root::Input | Root::Item | Root::Index => self.check_shape(reference, path),
         }
     }

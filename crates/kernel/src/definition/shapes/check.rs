@@ -57,9 +57,9 @@ impl<'r> Reader<'r, '_> {
         self.report.warning(diagnostic::WHOLE_RESULT_IN_TEXT, path, message, help);
     }
 
-    /// Reports a path that leaves the shape of its value, or that may lead nowhere. Names below `@ctx` are read elsewhere.
+    /// Reports a path that leaves the shape of its value, or that may lead nowhere.
     pub(in crate::definition) fn check_shape(&mut self, reference: &Reference, path: &Path) {
-        if reference.path.is_empty() || reference.root == Root::Context {
+        if reference.path.is_empty() {
             return;
         }
         match self.shapes().follow(reference, self.number, &mut |_, _| ()) {
