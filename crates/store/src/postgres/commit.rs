@@ -217,10 +217,15 @@ impl LockedRows {
             return Some(Refusal::Sequence);
         }
         let row = part.row.as_ref().filter(|_| part.expected.is_none())?;
+        // Rows are read after heads, so a start of the same execution that commits in between has a row and no head here.
+        let refused = |other: &ExecutionKey, why: fn(ExecutionKey) -> Refusal| match *other == part.execution {
+            true => Refusal::Sequence,
+            false => why(*other),
+        };
         if let Some(other) = self.ids.get(&word_key(&row.id)) {
-            return Some(Refusal::IdTaken(*other));
+            return Some(refused(other, Refusal::IdTaken));
         }
         let start = start_key(&row.origin(), row.idempotency_key.as_deref()?);
-        self.starts.get(&start).map(|other| Refusal::IdempotencyKeyTaken(*other))
+        self.starts.get(&start).map(|other| refused(other, Refusal::IdempotencyKeyTaken))
     }
 }

@@ -210,7 +210,8 @@ mod tests {
 
     fn explained(connection: &Connection, sql: &str) -> Vec<String> {
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        statement.query_map([], |row| row.get("detail")).unwrap().map(Result::unwrap).collect()
+        let values = vec![rusqlite::types::Null; statement.parameter_count()];
+        statement.query_map(params_from_iter(values), |row| row.get("detail")).unwrap().map(Result::unwrap).collect()
     }
 
     #[test]
