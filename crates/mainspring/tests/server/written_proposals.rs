@@ -266,17 +266,19 @@ fn only_people_have_models_write() {
     assert_eq!(code(refused), (501, "NOT_AVAILABLE".into()));
 }
 
+type SharedWork = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
 /// A model behind a proxy that does something once, while the first call of a conversation is in progress.
 struct Interrupted {
     model: Model,
     proxy: Between,
-    work: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+    work: SharedWork,
 }
 
 impl Interrupted {
     fn start(folder: &Path, name: &str, answers: &[(&str, String)]) -> Self {
         let model = model(folder, name, answers).1;
-        let work: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>> = Arc::default();
+        let work: SharedWork = Arc::default();
         let shared = work.clone();
         let proxy = Between::new(&model.address, move |_, _| {
             if let Some(work) = shared.lock().unwrap().take() {
