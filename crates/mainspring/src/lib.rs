@@ -21,6 +21,7 @@ mod scripts;
 mod secrets;
 mod server_settings;
 pub mod signals;
+mod simulated;
 mod store_location;
 #[cfg(feature = "telemetry")]
 mod telemetry;

@@ -35,6 +35,7 @@ use crate::{
         event_feed::Feeds,
         plan_cache::Plans,
         run_log::PendingRuns,
+        scenarios::Scenarios,
         writers::Writers,
     },
 };
@@ -60,6 +61,8 @@ pub struct Settings {
     pub effect_policy: Arc<EffectPolicy>,
     /// The models that write proposals; `None` if this server has none.
     pub writers: Option<Arc<Writers>>,
+    /// Runs scenarios; `None` if this server cannot.
+    pub scenarios: Option<Scenarios>,
     /// The clock of triggers: milliseconds since 1970. Tests replace it by virtual time.
     pub clock: fn() -> u64,
 }

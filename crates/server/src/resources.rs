@@ -20,6 +20,7 @@ mod version_number;
 mod version_return;
 mod webhook_path;
 mod workflow;
+mod workflow_scenarios;
 
 pub use due_schedule::{DueSchedule, due_id, due_ms};
 pub use identity::Identity;
@@ -42,3 +43,4 @@ pub use version_number::{VersionNumber, version_number_id};
 pub use version_return::VersionReturn;
 pub use webhook_path::WebhookPath;
 pub use workflow::{Drain, Workflow};
+pub use workflow_scenarios::WorkflowScenarios;

@@ -18,6 +18,7 @@ mod oidc;
 mod organizations;
 mod proposals;
 mod quarantine;
+mod scenarios;
 mod secrets;
 mod session;
 mod sessions;
@@ -86,6 +87,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(workflows::routes())
         .merge(proposals::routes())
         .merge(definitions::routes())
+        .merge(scenarios::routes())
         .merge(dev_files::routes())
         .merge(manual_triggers::routes())
         .merge(triggers::routes())

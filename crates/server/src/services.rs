@@ -26,6 +26,7 @@ pub(crate) mod receive_webhook;
 pub(crate) mod run_log;
 pub(crate) mod save_trigger;
 pub(crate) mod save_workflow;
+pub mod scenarios;
 pub(crate) mod schedule_rounds;
 pub mod scheduler;
 pub(crate) mod sealing;

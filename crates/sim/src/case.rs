@@ -15,6 +15,7 @@ use mainspring_kernel::{
 };
 
 use crate::{
+    allowance::Allowance,
     check::{differences, missing_words, text_diff},
     faults::Faults,
     fixture::{Fixture, Given, Sandbox},
@@ -68,9 +69,15 @@ fn in_process() -> Arc<dyn Evaluator> {
 
 /// As [`run_case`], with another evaluator of functions.
 pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport {
+    run_case_within(case, evaluator, &Allowance::default())
+}
+
+/// As [`run_case_with`], with bounds. A case that reaches one fails and says so.
+pub fn run_case_within(case: &Case, evaluator: &Arc<dyn Evaluator>, allowance: &Allowance) -> CaseReport {
     let (name, why) = (case.name.clone(), case.why.clone());
     let mut report = CaseReport { name, why, modes: Vec::new(), failures: Vec::new(), warnings: Vec::new() };
-    match (compiled(case, evaluator), case.expect.accepted) {
+    match (compiled_within(case, evaluator, allowance), case.expect.accepted) {
+        _ if allowance.is_over() => report.failures.push(allowance.time_is_over()),
         (Ok((compiled, _)), Some(false)) => {
             let warnings = lines(&compiled.warnings);
             report.failures.push(format!("the definition was accepted and must not be\n{warnings}").trim_end().into());
@@ -81,7 +88,8 @@ pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport 
         }
         (Ok((compiled, workflows)), _) => {
             report.failures = missing_words(&case.expect.diagnostics_contain, &lines(&compiled.warnings));
-            (report.modes, report.warnings) = run_modes(case, &fixture(case, compiled, workflows, evaluator));
+            let fixture = Fixture { allowance: allowance.clone(), ..fixture(case, compiled, workflows, evaluator) };
+            (report.modes, report.warnings) = run_modes(case, &fixture);
             report.failures.extend(summary(&report.modes));
         }
     }
@@ -116,6 +124,14 @@ pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
 
 /// Compiles the workflow of a case, and those that it may start.
 pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(Compiled, Workflows), Vec<Diagnostic>> {
+    compiled_within(case, evaluator, &Allowance::default())
+}
+
+fn compiled_within(
+    case: &Case,
+    evaluator: &Arc<dyn Evaluator>,
+    allowance: &Allowance,
+) -> Result<(Compiled, Workflows), Vec<Diagnostic>> {
     let inspector = SandboxInspector(&**evaluator);
     let compile = |definition: &Result<Document, Diagnostic>| {
         let document = definition.as_ref().map_err(|problem| vec![problem.clone()])?;
@@ -130,7 +146,10 @@ pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(C
         }
     }
     let workflows = plan_tree(&compiled.plan, |name| {
-        if case.folder.is_some() && compiled.plan.name.as_deref() == Some(name) {
+        if allowance.is_over() {
+            return Err(allowance.time_is_over().into());
+        }
+        if case.children.is_some() && compiled.plan.name.as_deref() == Some(name) {
             return Ok::<_, Refusal>(Arc::new(compiled.plan.clone()));
         }
         let definition = case.child(name).ok_or_else(|| unknown_workflow(name))?;

@@ -18,6 +18,7 @@ use mainspring_kernel::{
 use mainspring_store::StoredPlan;
 
 use crate::{
+    allowance::Allowance,
     scenario::{Effects, Entry},
     world::Answers,
 };
@@ -40,6 +41,7 @@ pub(crate) struct Fixture {
     pub(crate) sandbox: Sandbox,
     /// The workflows that it may start.
     pub(crate) workflows: BTreeMap<String, Arc<Plan>>,
+    pub(crate) allowance: Allowance,
     stored_plans: Vec<StoredPlan>,
     start: Start,
 }
@@ -78,7 +80,8 @@ impl Fixture {
         let request = request.guarded(&policy, None).expect("the workflows of a case were checked together");
         let (plan, workflows, stored_plans) = (request.plan.clone(), request.workflows.clone(), request.stored_plans());
         let start = request.start(key);
-        Self { key, plan, effects, answers: None, inbox, sandbox, workflows, start, stored_plans }
+        let allowance = Allowance::default();
+        Self { key, plan, effects, answers: None, inbox, sandbox, workflows, allowance, start, stored_plans }
     }
 
     /// Returns the plan, and those of the workflows that it may start.

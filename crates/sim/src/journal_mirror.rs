@@ -55,6 +55,11 @@ impl JournalTree {
         self.members.values().map(|mirror| mirror.frames.len()).sum()
     }
 
+    /// Returns the number of bytes of all stored frames.
+    pub(crate) fn stored_bytes(&self) -> usize {
+        self.members.values().map(|mirror| mirror.stored_bytes).sum()
+    }
+
     /// Returns the timers that are set, each with its position in the order of events.
     pub(crate) fn timers(&self) -> impl Iterator<Item = (&(u64, Timer), u64)> {
         self.members.values().flat_map(|mirror| mirror.timers.iter().map(|(timer, order)| (timer, *order)))
@@ -83,13 +88,15 @@ pub(crate) struct JournalMirror {
     fold: Fold,
     pub(crate) frames: Vec<Frame>,
     pub(crate) stored: Vec<StoredFrame>,
+    stored_bytes: usize,
     /// The position of each timer in the order of events.
     pub(crate) timers: BTreeMap<(u64, Timer), u64>,
 }
 
 impl JournalMirror {
     pub(crate) fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
-        Self { fold: Fold::new(key, plan), frames: Vec::new(), stored: Vec::new(), timers: BTreeMap::new() }
+        let (frames, stored) = (Vec::new(), Vec::new());
+        Self { fold: Fold::new(key, plan), frames, stored, stored_bytes: 0, timers: BTreeMap::new() }
     }
 
     pub(crate) fn state(&self) -> &State {
@@ -129,6 +136,7 @@ impl JournalMirror {
                     }
                 }
                 self.frames.push(frame);
+                self.stored_bytes += stored.byte_count();
                 self.stored.push(stored);
             }
         }

@@ -5,6 +5,7 @@
 //! [`explore`] generates workflows and faults from a seed. Nothing here reads the wall clock or does real I/O, except
 //! for reading scenario files.
 
+mod allowance;
 pub mod case;
 mod check;
 pub mod cluster;
@@ -23,7 +24,8 @@ pub mod simulate;
 mod unused_effects;
 mod world;
 
-pub use case::{CaseReport, ModeReport, run_case, run_case_under, run_case_with};
+pub use allowance::Allowance;
+pub use case::{CaseReport, ModeReport, run_case, run_case_under, run_case_with, run_case_within};
 pub use ended_execution::EndedExecution;
 pub use faults::Faults;
 pub use observation::{Observation, observe};

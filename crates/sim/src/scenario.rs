@@ -4,6 +4,7 @@
 //! checked. An unknown key is an error with its position and help, since an ignored key would be a check that is never
 //! made.
 
+mod definitions;
 mod effects;
 mod expect;
 mod inbox;
@@ -14,9 +15,9 @@ mod settings;
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
-    fmt, fs,
-    io::{self, Read},
+    fmt, fs, io,
     path::{Path as FilePath, PathBuf},
+    sync::Arc,
 };
 
 use mainspring_kernel::{
@@ -24,13 +25,13 @@ use mainspring_kernel::{
     diagnostic::{self, Diagnostic},
     document::Document,
     effect_policy::EffectPolicy,
-    limits::DEFINITION_BYTES_MAX,
     plan::Constraints,
     value::{Map, Value},
 };
 
 use reader::{Part, Reader};
 
+pub use definitions::{Definitions, Folder};
 pub use effects::{Answer, Effects, Script};
 pub use expect::{CallExpect, End, Expect, StepExpect};
 pub use inbox::{At, Entry, EntryAction, Reached};
@@ -47,8 +48,8 @@ pub struct Case {
     pub why: String,
     /// The workflow, or the reason why its text cannot be parsed.
     pub definition: Result<Document, Diagnostic>,
-    /// The folder with the workflows that it may start, as NAME.yaml; `None` if the case has `workflows`.
-    pub folder: Option<PathBuf>,
+    /// The source of the workflows that it may start; `None` if the case has `workflows`.
+    pub children: Option<Children>,
     /// The workflows that it may start, by name.
     pub workflows: BTreeMap<String, Result<Document, Diagnostic>>,
     /// `@input`.
@@ -71,6 +72,20 @@ pub struct Case {
     pub modes: Vec<Mode>,
     /// The expected result.
     pub expect: Expect,
+}
+
+/// The source of the workflows that a case may start.
+#[derive(Clone)]
+pub struct Children {
+    definitions: Arc<dyn Definitions>,
+    /// The path of the case's definition; empty if the case contains it.
+    beside: String,
+}
+
+impl fmt::Debug for Children {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Children").field("beside", &self.beside).finish_non_exhaustive()
+    }
 }
 
 /// A mode of running a case. All of them must give the expected result and the same journal.
@@ -176,20 +191,10 @@ fn syntax(path: &FilePath) -> Option<Syntax> {
     FILE_ENDINGS.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, syntax)| syntax)
 }
 
-/// Reads a file up to the size limit of a definition, which is ample for a handwritten file.
-fn bounded(file: &FilePath) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    fs::File::open(file)?.take(DEFINITION_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
-    if text.len() > DEFINITION_BYTES_MAX {
-        return Err(io::Error::other(format!("more than {DEFINITION_BYTES_MAX} bytes")));
-    }
-    Ok(text)
-}
-
 /// Reads and parses a file, at most as large as a definition.
 pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
     let unreadable = |message: String| Unreadable { file: file.into(), message };
-    let text = bounded(file).map_err(|error| unreadable(format!("{error}\n")))?;
+    let text = definitions::bounded(file).map_err(|error| unreadable(format!("{error}\n")))?;
     read_text(&text, syntax(file).unwrap_or(Syntax::Guess), file.parent().unwrap_or(FilePath::new(".")))
         .map_err(unreadable)
 }
@@ -197,6 +202,11 @@ pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
 /// Parses the cases of a text; `folder` contains the definitions that it refers to. The error lists every mistake with
 /// its line.
 pub fn read_text(text: &[u8], syntax: Syntax, folder: &FilePath) -> Result<Vec<Case>, String> {
+    read_with(text, syntax, Arc::new(Folder(folder.into())))
+}
+
+/// As [`read_text`], with another source of the definitions that the text refers to.
+pub fn read_with(text: &[u8], syntax: Syntax, definitions: Arc<dyn Definitions>) -> Result<Vec<Case>, String> {
     let source = String::from_utf8_lossy(text);
     let render = |problems: &[Diagnostic]| {
         let rendered: String = problems.iter().map(|problem| problem.render(&source)).collect();
@@ -204,7 +214,7 @@ pub fn read_text(text: &[u8], syntax: Syntax, folder: &FilePath) -> Result<Vec<C
     };
     let document = definition::read(text, syntax).map_err(|problem| render(&[problem]))?;
     let mut reader = Reader::new(&document);
-    let cases = cases(&mut reader, folder);
+    let cases = cases(&mut reader, &definitions);
     if reader.problems.is_empty() {
         return Ok(cases);
     }
@@ -212,10 +222,10 @@ pub fn read_text(text: &[u8], syntax: Syntax, folder: &FilePath) -> Result<Vec<C
     Err(render(&reader.problems))
 }
 
-fn cases(reader: &mut Reader<'_>, folder: &FilePath) -> Vec<Case> {
+fn cases(reader: &mut Reader<'_>, definitions: &Arc<dyn Definitions>) -> Vec<Case> {
     let document = reader.whole_document();
     let Some(list) = document.field("cases") else {
-        return case(&document, reader, folder, &Effects::new()).into_iter().collect();
+        return case(&document, reader, definitions, &Effects::new()).into_iter().collect();
     };
     reader.object(&document, &["cases", "effects"]);
     let shared = document.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
@@ -223,7 +233,7 @@ fn cases(reader: &mut Reader<'_>, folder: &FilePath) -> Vec<Case> {
     if items.is_empty() {
         reader.problem(diagnostic::EMPTY, &list.path, "the file has no cases", "give it at least one");
     }
-    let cases: Vec<Case> = items.iter().filter_map(|item| case(item, reader, folder, &shared)).collect();
+    let cases: Vec<Case> = items.iter().filter_map(|item| case(item, reader, definitions, &shared)).collect();
     for (at, case) in cases.iter().enumerate() {
         if cases[..at].iter().any(|other| other.name == case.name) {
             let message = format!("two cases are called {:?}", case.name);
@@ -233,7 +243,12 @@ fn cases(reader: &mut Reader<'_>, folder: &FilePath) -> Vec<Case> {
     cases
 }
 
-fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath, shared: &Effects) -> Option<Case> {
+fn case<'a>(
+    part: &Part<'a>,
+    reader: &mut Reader<'a>,
+    definitions: &Arc<dyn Definitions>,
+    shared: &Effects,
+) -> Option<Case> {
     reader.object(part, &CASE_KEYS)?;
     for (key, help) in [
         ("name", "give the case a name"),
@@ -247,13 +262,11 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath, shared:
     let text = |key, reader: &mut Reader<'a>| part.field(key).and_then(|field| reader.text(&field));
     let name = text("name", reader);
     let why = text("why", reader).unwrap_or_default();
-    let workflows = part.field("workflows").map(|field| workflows_of(&field, reader, folder)).unwrap_or_default();
-    let definition = part.field("definition").and_then(|field| definition_of(&field, reader, folder));
-    let beside = || {
-        let path = part.value.get("definition").and_then(Value::as_text).unwrap_or_default();
-        folder.join(path).parent().unwrap_or(folder).to_path_buf()
-    };
-    let children = (!part.has("workflows")).then(beside);
+    let workflows =
+        part.field("workflows").map(|field| workflows_of(&field, reader, &**definitions)).unwrap_or_default();
+    let definition = part.field("definition").and_then(|field| definition_of(&field, reader, &**definitions));
+    let beside = || part.value.get("definition").and_then(Value::as_text).unwrap_or_default().to_string();
+    let children = (!part.has("workflows")).then(|| Children { definitions: definitions.clone(), beside: beside() });
     let variables = part.field("variables").map(|field| object_of(&field, reader)).unwrap_or_default();
     let policy = part.field("policy").map(|field| policy(&field, reader)).unwrap_or_default();
     let settings = settings::read(part, reader);
@@ -270,7 +283,7 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath, shared:
         name: name?,
         why,
         definition: definition?,
-        folder: children,
+        children,
         workflows,
         input,
         variables,
@@ -289,54 +302,46 @@ fn cloned((name, scripts): (&String, &Vec<Script>)) -> (String, Vec<Script>) {
     (name.clone(), scripts.clone())
 }
 
-/// Returns the inline workflow, or that of a file in the folder. A definition that is not JSON or YAML counts as a
-/// rejected one.
+/// Returns the inline workflow, or that of a path. A definition that is not JSON or YAML counts as a rejected one.
 fn definition_of<'a>(
     part: &Part<'a>,
     reader: &mut Reader<'a>,
-    folder: &FilePath,
+    definitions: &dyn Definitions,
 ) -> Option<Result<Document, Diagnostic>> {
     let Value::Text(path) = part.value else { return Some(Ok(reader.cut_out(part))) };
-    match bounded(&folder.join(path)) {
-        Ok(text) => Some(definition::read(&text, Syntax::Guess)),
-        Err(error) => {
-            let message = format!("the definition {path:?} cannot be read: {error}");
-            reader.problem(diagnostic::WRONG_VALUE, &part.path, message, "paths begin at the scenario's folder");
+    match definitions.definition(path) {
+        Ok(found) => Some(found),
+        Err(why) => {
+            let message = format!("the definition {path:?} cannot be read: {why}");
+            reader.problem(diagnostic::WRONG_VALUE, &part.path, message, definitions.help());
             None
         }
     }
 }
 
-/// Extensions of definition files, in the order in which a start tries them.
-const DEFINITION_ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
-
 impl Case {
-    /// Returns a workflow that it may start: one of `workflows`, or without that key a file beside the definition, as a
-    /// start finds it.
+    /// Returns a workflow that it may start: one of `workflows`, or without that key one from the source of its
+    /// definitions.
     pub(crate) fn child(&self, name: &str) -> Option<Cow<'_, Result<Document, Diagnostic>>> {
         if let Some(given) = self.workflows.get(name) {
             return Some(Cow::Borrowed(given));
         }
-        // A name is not a path, so nothing outside of the folder is read.
-        let is_plain = !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
-        let folder = self.folder.as_ref().filter(|_| is_plain)?;
-        let files = DEFINITION_ENDINGS.iter().map(|ending| folder.join(format!("{name}.{ending}")));
-        let text = files.filter(|file| file.is_file()).find_map(|file| bounded(&file).ok())?;
-        Some(Cow::Owned(definition::read(&text, Syntax::Guess)))
+        let Children { definitions, beside } = self.children.as_ref()?;
+        Some(Cow::Owned(definitions.workflow(beside, name)?))
     }
 }
 
 fn workflows_of<'a>(
     part: &Part<'a>,
     reader: &mut Reader<'a>,
-    folder: &FilePath,
+    definitions: &dyn Definitions,
 ) -> BTreeMap<String, Result<Document, Diagnostic>> {
     let names = object_of(part, reader);
-    let definitions = names.keys().filter_map(|name| {
+    let given = names.keys().filter_map(|name| {
         let field = part.field(name)?;
-        Some((name.clone(), definition_of(&field, reader, folder)?))
+        Some((name.clone(), definition_of(&field, reader, definitions)?))
     });
-    definitions.collect()
+    given.collect()
 }
 
 fn object_of<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Map {

@@ -1,13 +1,21 @@
 //! Rules of scenarios that a passing case would hide: the policy of the definition, entries without an effect, classes
 //! of failures, children beside the definition, and the same rules on the simulated cluster.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
+use mainspring_engine::evaluator::{Evaluator, InProcess};
 use mainspring_kernel::definition::Syntax;
 use mainspring_sim::{
-    CaseReport,
+    Allowance, CaseReport,
     cluster::Size,
-    run_case,
+    run_case, run_case_within,
     scenario::{read, read_text},
     simulate::Simulation,
 };
@@ -226,4 +234,23 @@ fn mistakes_of_a_child_name_its_workflow() {
     let text = "name: n\ndefinition: {steps: [{id: s, type: subworkflow, workflow: child}]}\n\
                 workflows: {child: {steps: [{id: w, type: bash, comand: ls}]}}\nexpect: {status: completed}\n";
     check_fails(text, "in the workflow `child`: unknown key \"comand\"");
+}
+
+#[test]
+fn a_bounded_case_ends_at_its_bound() {
+    let text = "name: n\ndefinition: {steps: [{id: a, type: bash, command: ls, onInterrupted: retry}]}\n\
+                effects: {a: {return: {stdout: ok}}}\nexpect: {status: completed}\n";
+    let cases = read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).expect("it reads");
+    let evaluator: Arc<dyn Evaluator> = Arc::new(InProcess);
+    let failures = |allowance: &Allowance| run_case_within(&cases[0], &evaluator, allowance).failures;
+    assert_eq!(failures(&Allowance::new(|| false, 1_000_000)), Vec::<String>::new());
+    let small = failures(&Allowance::new(|| false, 10)).join("\n");
+    assert!(small.contains("more than 10 bytes"), "{small}");
+    // At each point at which the time can be over, the case fails for that reason alone.
+    for calls in [0, 1, 2, 5, 10, 20] {
+        let left = Arc::new(AtomicUsize::new(calls));
+        let is_over = move || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err();
+        let late = failures(&Allowance::new(is_over, 1_000_000)).join("\n");
+        assert!(late.contains("the time for these cases is over"), "{calls}: {late}");
+    }
 }

@@ -23,6 +23,7 @@ use mainspring_server::{
     services::{
         audit_marks, bootstrap,
         issue_token::{NewToken, issue},
+        scenarios::Scenarios,
         scheduler,
         stored_secrets::StoredSecrets,
         workspaces,
@@ -46,6 +47,7 @@ use crate::{
     scripts::{close_folder, close_this_process, words},
     secrets::NodeSecrets,
     server_settings::{ServerFlags, Settings, files_max},
+    simulated::Simulated,
     store_location::StoreLocation,
     telemetry::Metrics,
     tool_policy,
@@ -264,6 +266,7 @@ fn served(
         marks: Some(marks),
         effect_policy,
         writers: Some(Arc::new(writers)),
+        scenarios: Some(Scenarios(Arc::new(Simulated))),
         clock: now_ms,
     })
 }

@@ -44,6 +44,7 @@ mod rate_limits;
 mod reach;
 mod refused;
 mod repository;
+mod scenarios;
 mod schedules;
 mod script_limits;
 mod secrets;

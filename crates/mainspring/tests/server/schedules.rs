@@ -64,6 +64,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         marks: None,
         effect_policy: Arc::default(),
         writers: None,
+        scenarios: None,
         clock,
     };
     App::new(engine, Arc::new(InProcess), settings)

@@ -71,6 +71,14 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
+/// The text of a document that comes as text or as a value.
+pub(crate) fn data_text(data: &Data) -> Vec<u8> {
+    match &data.0 {
+        Value::Text(text) => text.as_bytes().to_vec(),
+        value => json::compact(value).into_bytes(),
+    }
+}
+
 /// A value that is already serialized, so that its size is known before the response is built.
 #[derive(Debug, Clone)]
 pub(crate) struct RawJson(Box<RawValue>);

@@ -34,6 +34,9 @@ pub struct Proposal {
     /// The last shadow run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<ShadowSummary>,
+    /// The reason for which scenarios of the workflow failed with the definition when it was proposed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario_failure: Option<String>,
     /// Milliseconds since 1970.
     pub expires_at: u64,
     /// Milliseconds since 1970.

@@ -211,6 +211,9 @@ struct ProposalBody {
     failure: Option<String>,
     /// Hash of the report of the last shadow run.
     shadow_hash: Option<String>,
+    /// Reason for which scenarios of the workflow failed with the definition when it was proposed. Such a proposal cannot
+    /// be applied before they hold.
+    scenario_failure: Option<String>,
     #[serde(flatten)]
     times: Times,
 }
@@ -302,10 +305,13 @@ struct AppliedBody {
 struct DetailedProposal {
     #[serde(flatten)]
     proposal: ProposalBody,
-    /// Hash over the report and over the definitions of all workflows that it starts. A review is bound to it.
+    /// Hash over the report, over the definitions of all workflows that it starts, and over the scenarios of the
+    /// workflow. A review is bound to it.
     review_hash: Option<String>,
     /// Names of the workflows that it starts, directly and through others, with their hashes; null for a missing one.
     workflows: BTreeMap<String, Option<String>>,
+    /// Hash of the scenarios of the workflow; null if it has none.
+    scenarios_hash: Option<String>,
     /// `{baseHash, proposedHash, risk, findings, findingsTotal, changes, changesTotal, diff}`.
     #[schema(value_type = Option<Object>)]
     report: Data,
@@ -357,7 +363,8 @@ struct ListQuery {
 
 fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody {
     let times = (proposal.expires_at, proposal.created_at, proposal.updated_at);
-    let Proposal { workflow, author, change, written, reviews, applied, failure, shadow, .. } = proposal;
+    let Proposal { workflow, author, change, written, reviews, applied, failure, shadow, scenario_failure, .. } =
+        proposal;
     let (expires_at, created_at, updated_at) = times;
     let review_notes = reviews.last().and_then(|review| review.notes.clone());
     let review = |review: crate::resources::Review| ReviewBody {
@@ -393,6 +400,7 @@ fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody 
         }),
         failure,
         shadow_hash: shadow.map(|shadow| shadow.hash),
+        scenario_failure,
         times: Times {
             expires_at: timestamps::text(expires_at),
             created_at: timestamps::text(created_at),
@@ -405,10 +413,20 @@ fn detailed(shown: Shown) -> DetailedProposal {
     let Shown { id, body: proposal, status, subject } = shown;
     let proposal = body(id, proposal, status);
     match subject {
-        Some(Subject { report, workflows, hash }) => {
-            DetailedProposal { proposal, review_hash: Some(hash), workflows, report: Data(report.to_value()) }
-        }
-        None => DetailedProposal { proposal, review_hash: None, workflows: BTreeMap::new(), report: Data(Value::Null) },
+        Some(Subject { report, workflows, scenarios, hash }) => DetailedProposal {
+            proposal,
+            review_hash: Some(hash),
+            workflows,
+            scenarios_hash: scenarios,
+            report: Data(report.to_value()),
+        },
+        None => DetailedProposal {
+            proposal,
+            review_hash: None,
+            workflows: BTreeMap::new(),
+            scenarios_hash: None,
+            report: Data(Value::Null),
+        },
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -53,6 +53,21 @@ pub(crate) struct Within<'e> {
     pub budget: &'e Budget,
     /// True for stored definitions: a bound that was added later does not stop them.
     pub is_stored: bool,
+}
+
+/// As [`Within`], for work that owns its evaluator.
+pub(crate) struct Charged {
+    pub evaluator: Arc<dyn Evaluator>,
+    /// The organization that sends the definition.
+    pub tenant: String,
+    pub budget: Arc<Budget>,
+}
+
+impl Evaluator for Charged {
+    fn call(&self, request: &Request) -> Response {
+        let Self { evaluator, tenant, budget } = self;
+        Within { evaluator: &**evaluator, tenant, budget, is_stored: false }.call(request)
+    }
 }
 
 impl Budget {

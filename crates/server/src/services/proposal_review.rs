@@ -27,6 +27,7 @@ use crate::{
     },
     services::{
         compile::plan_of,
+        scenarios,
         workflow_names::{PendingChange, resolve_started},
     },
 };
@@ -38,7 +39,9 @@ pub(crate) struct Subject {
     pub report: Report,
     /// Names of the workflows that it starts, directly and through others, with their hashes; null for a missing one.
     pub workflows: BTreeMap<String, Option<String>>,
-    /// `sha256:…` over the report, the workflows, and the report of the last shadow run.
+    /// Hash of the workflow's scenarios, if it has any.
+    pub scenarios: Option<String>,
+    /// `sha256:…` over the report, the workflows, the scenarios, and the report of the last shadow run.
     pub hash: String,
 }
 
@@ -58,9 +61,11 @@ pub(crate) fn subject(app: &App, repository: Repository<'_>, owner: &str, propos
     ];
     // Without a shadow run the hash is that of earlier releases, so that their approvals stay valid.
     all.extend(proposal.shadow.as_ref().map(|shadow| ("shadow", shadow.hash.as_str().into())));
+    let scenarios = scenarios::find(repository, &proposal.workflow)?.map(|stored| scenarios::hash(&stored.body));
+    all.extend(scenarios.as_ref().map(|hash| ("scenarios", hash.as_str().into())));
     let all = Value::map(all);
     let hash = Hash::of(json::canonical(&all).as_bytes()).prefixed();
-    Ok(Subject { report, workflows, hash })
+    Ok(Subject { report, workflows, scenarios, hash })
 }
 
 /// Returns the entry of a definition in the history of a workflow.

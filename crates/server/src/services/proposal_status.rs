@@ -110,6 +110,7 @@ mod tests {
             applied: None,
             failure: None,
             shadow: None,
+            scenario_failure: None,
             written: None,
             expires_at: 100,
             created_at: 10,

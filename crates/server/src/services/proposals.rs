@@ -26,6 +26,7 @@ use crate::{
         proposal_review::{self, Subject, subject},
         proposal_status::{Move, after, status_at},
         save_workflow::{Draft, Origin, Saved, replacement},
+        scenarios,
     },
 };
 
@@ -151,6 +152,7 @@ pub(crate) fn create(
         applied: None,
         failure: None,
         shadow: None,
+        scenario_failure: scenarios::violated(app, &caller.organization, &workflow, &data.0)?,
         expires_at,
         created_at: now,
         updated_at: now,
@@ -440,6 +442,11 @@ fn applied(
     if proposal.shadow.is_none() && requires(app, caller, SHADOW_FEATURE).map_err(failed)? {
         return Err(Refusal::Void(Problem::new(Code::Conflict, NO_SHADOW)));
     }
+    if let Some(why) =
+        scenarios::violated(app, &caller.organization, workflow, &proposal.change.data.0).map_err(failed)?
+    {
+        return Err(Refusal::Failed(Problem::new(Code::Conflict, why)));
+    }
     let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
     let drains = while_running == WhileRunning::Drain;
     let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()), drains };
@@ -696,6 +703,7 @@ mod tests {
             reviews: Vec::new(),
             applied: None,
             shadow: None,
+            scenario_failure: None,
             failure: None,
             expires_at,
             created_at: 10,

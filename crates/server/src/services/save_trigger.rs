@@ -21,7 +21,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        DueSchedule, Respond, Trigger, TriggerConfig, TriggerState, WebhookPath, due_id,
+        DueSchedule, Respond, Trigger, TriggerConfig, TriggerState, WebhookPath, WorkflowScenarios, due_id,
         repository::{Listing, Repository, Stored, entry, with_retries},
     },
     services::{
@@ -171,14 +171,15 @@ pub(crate) fn delete(app: &App, caller: &Caller, id: &str, seen: Option<Tag>) ->
     })
 }
 
-/// The removals of all triggers of a workflow, which is deleted in the same change, with their audit entries.
+/// The removals of the scenarios and of all triggers of a workflow, which is deleted in the same change, with their audit entries.
 pub(crate) fn removals_of_workflow(
     app: &App,
     caller: &Caller,
     workflow: &str,
 ) -> Result<(Vec<Removal>, Vec<AuditEntry>)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
-    let (mut all, mut audit) = (Vec::new(), Vec::new());
+    let scenarios = repository.get::<WorkflowScenarios>(workflow)?;
+    let (mut all, mut audit) = (Vec::from_iter(scenarios.map(|stored| repository.removal(&stored))), Vec::new());
     for stored in repository.all::<Trigger>(Some(("workflow", workflow.into()))) {
         let stored = stored?;
         all.extend(removals(app, &caller.organization, &stored)?);

@@ -122,6 +122,7 @@ impl Run<'_> {
 
     fn pump(&mut self) -> Result<Pumped, String> {
         loop {
+            self.fixture.allowance.check(self.tree.stored_bytes())?;
             self.node.flush();
             let Some(output) = self.node.next_output() else {
                 if self.node.has_split() {

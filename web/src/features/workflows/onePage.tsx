@@ -16,6 +16,7 @@ import { planQuery, workflowQuery } from './queries';
 import { endDrain } from './proposals';
 import { ProposalsView } from './proposalsView';
 import { RunView } from './runView';
+import { ScenariosView } from './scenariosView';
 import { SettingsView } from './settingsView';
 import { VersionsView } from './versionsView';
 import './style.css';
@@ -23,7 +24,7 @@ import { TAB_MATCH } from '@/design/tabs';
 
 const Graph = lazy(() => import('@/features/graph/graph'));
 
-type View = 'overview' | 'definition' | 'run' | 'versions' | 'proposals' | 'settings';
+type View = 'overview' | 'definition' | 'run' | 'scenarios' | 'versions' | 'proposals' | 'settings';
 
 /** The warnings of the compiler, such as private values that reach other hosts. */
 function Warnings({ warnings }: { warnings: Diagnostic[] }) {
@@ -60,7 +61,7 @@ function Draining({ workflow, mayEnd }: { workflow: Workflow; mayEnd: boolean })
   return (
     <Notice tone="wait">
       New executions wait until those of older definitions have ended
-      {typeof drain.waitsFor === 'number' && `: ${drain.waitsFor} left`}. Applied by <Name text={drain.by} />{' '}
+      {typeof drain.waitsFor === 'number' && `: ${drain.waitsForMore ? 'at least ' : ''}${drain.waitsFor} left`}. Applied by <Name text={drain.by} />{' '}
       <Ago at={drain.since} />.{' '}
       {mayEnd && (
         <button type="button" className="button" onClick={() => setAsked(true)}>
@@ -152,6 +153,7 @@ export function WorkflowPage() {
     ['overview', 'Overview'],
     ['definition', 'Definition'],
     ...(can('executions:start') ? ([['run', 'Run']] as [View, string][]) : []),
+    ['scenarios', 'Scenarios'],
     ['versions', 'Versions'],
     ['proposals', 'Proposals'],
     ...(mayChange ? ([['settings', 'Settings']] as [View, string][]) : []),
@@ -200,6 +202,7 @@ export function WorkflowPage() {
         <DefinitionView key={workflow.id} workflow={workflow} etag={etag} reload={() => query.refetch()} />
       )}
       {view === 'run' && <RunView key={workflow.id} workflow={workflow} rerun={search.rerun} />}
+      {view === 'scenarios' && <ScenariosView key={workflow.id} workflow={workflow} mayChange={mayChange} />}
       {view === 'versions' && <VersionsView workflow={workflow} etag={etag} from={search.from} to={search.to} />}
       {view === 'proposals' && <ProposalsView workflow={workflow} chosen={search.proposal} />}
       {view === 'settings' && mayChange && (

@@ -273,6 +273,15 @@ function Facts({ proposal }: { proposal: ProposalDetail }) {
         <ShortId id={proposal.baseWorkflowHash} label="the hash of the present definition" keep={10} /> →{' '}
         <ShortId id={proposal.proposedWorkflowHash} label="the hash of the proposed definition" keep={10} />
       </dd>
+      {proposal.scenarioFailure && (
+        <>
+          <dt>Scenarios</dt>
+          <dd>
+            <span className="status tone-bad">failed</span>{' '}
+            <Outside text={proposal.scenarioFailure} max={1000} />
+          </dd>
+        </>
+      )}
       {started.length > 0 && (
         <>
           <dt>Starts</dt>

@@ -34,6 +34,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         marks: None,
         effect_policy: std::sync::Arc::default(),
         writers: None,
+        scenarios: None,
         clock: now_ms,
     };
     let app = App::new(engine.clone(), evaluator(), settings);

@@ -1,0 +1,325 @@
+//! Runs scenarios on virtual time with scripted effects: those of a request, and those that are stored with a workflow.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use mainspring_engine::{clock::now_ms, evaluator::Evaluator};
+use mainspring_kernel::{hash::Hash, json, value::Value};
+use mainspring_store::Change;
+
+use crate::{
+    app::App,
+    auth::caller::Caller,
+    http::{
+        body::{Tag, check_seen},
+        problem::{Code, Problem, Result},
+    },
+    resources::{
+        Workflow, WorkflowScenarios,
+        repository::{Repository, Stored, entry, with_retries},
+    },
+    services::{
+        compile_budget::Charged,
+        proposals::TRIES,
+        workflow_names::{PendingChange, resolve_started},
+    },
+};
+
+/// Most time for the scenarios of one request. The request occupies a slot during that time.
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes of the journals of one run. A request holds those of two runs, decoded and as text.
+const JOURNAL_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Most cases of one request: more than the tests of a workflow have.
+const CASES_MAX: usize = 200;
+
+/// Most files of one workflow, and bytes of all of them: more than people write, and little for a row of the store.
+const FILES_MAX: usize = 20;
+const FILES_BYTES_MAX: usize = 512 * 1024;
+
+/// Most characters of the name of a file.
+const FILE_NAME_CHARS_MAX: usize = 100;
+
+/// Violations of a case, and characters of each, in a response. A difference of two journals may have megabytes.
+const VIOLATIONS_MAX: usize = 20;
+const VIOLATION_CHARS_MAX: usize = 4_000;
+
+/// Runs scenarios. The simulator implements it.
+pub trait ScenarioRunner: Send + Sync {
+    /// Runs the cases of a text in their order. A case fails if it reaches a bound.
+    ///
+    /// # Errors
+    /// Fails with several lines of text if the scenarios cannot be read.
+    fn run(&self, run: &ScenarioRun) -> Result<Vec<ScenarioReport>, String>;
+}
+
+/// Returns the definition with a name, as text or as a value.
+pub type FindDefinition = Arc<dyn Fn(&str) -> Option<Value> + Send + Sync>;
+
+/// Scenarios to run.
+pub struct ScenarioRun {
+    /// The scenarios, YAML or JSON.
+    pub text: Vec<u8>,
+    /// The definition of every path in the scenarios, as text or as a value.
+    pub definition: Option<Value>,
+    /// The workflows that a definition may start, by name.
+    pub workflows: FindDefinition,
+    /// Evaluates functions and schemas.
+    pub evaluator: Arc<dyn Evaluator>,
+    /// Only cases whose name contains this text.
+    pub only: Option<String>,
+    /// Most cases.
+    pub cases_max: usize,
+    /// Bytes of the journals of one run.
+    pub journal_bytes_max: usize,
+    /// Returns true once the run must stop.
+    pub is_over: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// The result of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScenarioReport {
+    /// The name of the case.
+    pub name: String,
+    /// The modes in which it ran; none for a rejected definition.
+    pub modes: Vec<&'static str>,
+    /// Violated expectations; none if the case holds.
+    pub failures: Vec<String>,
+    /// Remarks that do not fail the case.
+    pub warnings: Vec<String>,
+}
+
+/// The runner of a server.
+#[derive(Clone)]
+pub struct Scenarios(pub Arc<dyn ScenarioRunner>);
+
+impl fmt::Debug for Scenarios {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Scenarios")
+    }
+}
+
+/// The scenarios of a request.
+pub(crate) struct Requested {
+    /// Texts by name.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The definition of every path in the scenarios.
+    pub definition: Option<Value>,
+    /// Only cases whose name contains this text.
+    pub only: Option<String>,
+}
+
+/// A case with the name of its file.
+pub(crate) struct Ran {
+    pub file: String,
+    pub report: ScenarioReport,
+}
+
+impl Ran {
+    pub(crate) fn holds(&self) -> bool {
+        self.report.failures.is_empty()
+    }
+}
+
+/// Runs scenarios. Children of a definition are the workflows that `owner` would start.
+pub(crate) fn run(app: &App, organization: &str, owner: &str, requested: &Requested) -> Result<Vec<Ran>> {
+    run_until(app, organization, owner, requested, Instant::now() + TIME_MAX)
+}
+
+fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, ends_at: Instant) -> Result<Vec<Ran>> {
+    let Some(Scenarios(runner)) = &app.settings.scenarios else {
+        return Err(Problem::new(Code::NotAvailable, "This server cannot run scenarios."));
+    };
+    let is_over: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || Instant::now() >= ends_at);
+    let (evaluator, tenant, budget) = (app.evaluator.clone(), organization.to_string(), app.budget());
+    let evaluator: Arc<dyn Evaluator> = Arc::new(Charged { evaluator, tenant, budget });
+    let (mut all, mut left) = (Vec::new(), CASES_MAX);
+    for (file, text) in &requested.files {
+        let run = ScenarioRun {
+            text: text.clone(),
+            definition: requested.definition.clone(),
+            workflows: children(app, organization, owner),
+            evaluator: evaluator.clone(),
+            only: requested.only.clone(),
+            cases_max: left,
+            journal_bytes_max: JOURNAL_BYTES_MAX,
+            is_over: is_over.clone(),
+        };
+        let reports = runner.run(&run).map_err(|why| {
+            let why = cut(&why, VIOLATION_CHARS_MAX);
+            Problem::field("scenarios", format!("{file}: {why}"))
+        })?;
+        left = left.saturating_sub(reports.len());
+        all.extend(reports.into_iter().map(|report| Ran { file: file.clone(), report: bounded(report) }));
+    }
+    if app.budget().is_late() {
+        let message = "No worker was free to run the functions of the scenarios: try again in a second.";
+        return Err(Problem::new(Code::Unavailable, message));
+    }
+    Ok(all)
+}
+
+/// The workflows that the definition of a member may start, as they are stored now.
+fn children(app: &App, organization: &str, owner: &str) -> FindDefinition {
+    let (app, organization, owner) = (app.clone(), organization.to_string(), owner.to_string());
+    Arc::new(move |name| {
+        let repository = Repository::of(app.catalogue(), &organization);
+        let found = resolve_started(repository, &owner, name, &PendingChange::default()).ok()??;
+        Some(found.body.data.0)
+    })
+}
+
+fn bounded(report: ScenarioReport) -> ScenarioReport {
+    let texts = |texts: Vec<String>| {
+        let more = texts.len().saturating_sub(VIOLATIONS_MAX);
+        let mut texts: Vec<String> =
+            texts.iter().take(VIOLATIONS_MAX).map(|text| cut(text, VIOLATION_CHARS_MAX)).collect();
+        if more > 0 {
+            texts.push(format!("and {more} more"));
+        }
+        texts
+    };
+    ScenarioReport { failures: texts(report.failures), warnings: texts(report.warnings), ..report }
+}
+
+fn cut(text: &str, chars_max: usize) -> String {
+    let text = text.trim_end();
+    match text.char_indices().nth(chars_max) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.into(),
+    }
+}
+
+/// Returns the scenarios of a workflow, if it has any.
+pub(crate) fn find(repository: Repository<'_>, workflow: &str) -> Result<Option<Stored<WorkflowScenarios>>> {
+    repository.get::<WorkflowScenarios>(workflow)
+}
+
+/// Hash over the scenarios of a workflow: `sha256:…`.
+pub(crate) fn hash(scenarios: &WorkflowScenarios) -> String {
+    let files = scenarios.files.iter().map(|(name, text)| (name.as_str(), Value::from(text.as_str())));
+    Hash::of(json::canonical(&Value::map(files)).as_bytes()).prefixed()
+}
+
+/// Replaces the scenarios of a workflow, as its owner or as an admin. They must be readable; they need not hold, so that
+/// they can be saved before the definition that they describe.
+pub(crate) fn save(
+    app: &App,
+    caller: &Caller,
+    files: &BTreeMap<String, String>,
+    seen: Option<Tag>,
+    find_workflow: impl Fn() -> Result<Stored<Workflow>>,
+) -> Result<(Stored<WorkflowScenarios>, Vec<Ran>)> {
+    check(files)?;
+    let workflow = find_workflow()?;
+    check_owner(caller, &workflow)?;
+    let requested = Requested {
+        files: files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
+        definition: Some(workflow.body.data.0.clone()),
+        only: None,
+    };
+    let ran = run(app, &caller.organization, &workflow.body.user, &requested)?;
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let stored = with_retries(app.catalogue(), TRIES, || {
+        let workflow = find_workflow()?;
+        check_owner(caller, &workflow)?;
+        let before = find(repository, &workflow.id)?;
+        check_seen(seen, before.as_ref().map(Stored::tag))?;
+        let (now, version) = (now_ms(), before.as_ref().map_or(0, |before| before.version));
+        let created_at = before.map_or(now, |before| before.body.created_at);
+        let body =
+            WorkflowScenarios { files: files.clone(), updated_by: caller.user.clone(), created_at, updated_at: now };
+        let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
+        change.puts.push(repository.put(&workflow.id, &body, version)?);
+        let detail = Value::map([("hash", Value::from(hash(&body)))]);
+        change.audit.push(entry(caller, "workflow.scenarios", &workflow.id, detail));
+        Ok((change, Stored { id: workflow.id, version: version + 1, body }))
+    })?;
+    Ok((stored, ran))
+}
+
+/// Removes the scenarios of a workflow, as its owner or as an admin.
+pub(crate) fn delete(
+    app: &App,
+    caller: &Caller,
+    seen: Option<Tag>,
+    find_workflow: impl Fn() -> Result<Stored<Workflow>>,
+) -> Result<()> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    with_retries(app.catalogue(), TRIES, || {
+        let workflow = find_workflow()?;
+        check_owner(caller, &workflow)?;
+        let stored = repository.require::<WorkflowScenarios>(&workflow.id)?;
+        check_seen(seen, Some(stored.tag()))?;
+        let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
+        change.removals.push(repository.removal(&stored));
+        change.audit.push(entry(caller, "workflow.scenarios_delete", &workflow.id, Value::Null));
+        Ok((change, ()))
+    })
+}
+
+/// Scenarios decide whether a proposal is applied, so only those who apply may change them.
+fn check_owner(caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
+    if caller.is_person() && caller.may_act_for(&workflow.body.user) {
+        return Ok(());
+    }
+    let message = format!("The scenarios of the workflow `{}` are changed by its owner and by admins.", workflow.id);
+    Err(Problem::new(Code::Forbidden, message))
+}
+
+fn check(files: &BTreeMap<String, String>) -> Result<()> {
+    let refused = |message: String| Err(Problem::field("files", message));
+    if files.is_empty() || files.len() > FILES_MAX {
+        return refused(format!("it must have 1 to {FILES_MAX} files"));
+    }
+    let is_name = |name: &str| {
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-".contains(char);
+        !name.is_empty() && name.len() <= FILE_NAME_CHARS_MAX && name.chars().all(is_plain)
+    };
+    if let Some(name) = files.keys().find(|name| !is_name(name)) {
+        return refused(format!(
+            "{name:?} is not a name of a file: 1 to {FILE_NAME_CHARS_MAX} letters, digits, `.`, `_` and `-`"
+        ));
+    }
+    if files.values().map(String::len).sum::<usize>() > FILES_BYTES_MAX {
+        return refused(format!("together they have more than {FILES_BYTES_MAX} bytes"));
+    }
+    Ok(())
+}
+
+/// Runs the scenarios of a workflow with another definition. Returns the reason if one does not hold.
+pub(crate) fn violated(
+    app: &App,
+    organization: &str,
+    workflow: &Stored<Workflow>,
+    definition: &Value,
+) -> Result<Option<String>> {
+    let Some(stored) = find(Repository::of(app.catalogue(), organization), &workflow.id)? else { return Ok(None) };
+    let files = stored.body.files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+    let requested = Requested { files, definition: Some(definition.clone()), only: None };
+    let ends_at = Instant::now() + TIME_MAX;
+    let ran = run_until(app, organization, &workflow.body.user, &requested, ends_at)?;
+    if Instant::now() >= ends_at {
+        let message = format!(
+            "The scenarios of the workflow did not end in {} s: try again later, or make them smaller.",
+            TIME_MAX.as_secs()
+        );
+        return Err(Problem::new(Code::Unavailable, message));
+    }
+    let failed: Vec<&Ran> = ran.iter().filter(|ran| !ran.holds()).collect();
+    let Some(first) = failed.first() else { return Ok(None) };
+    let why = first.report.failures.first().map(|why| cut(why, VIOLATION_CHARS_MAX)).unwrap_or_default();
+    let message = format!(
+        "{} of {} scenarios of the workflow fail with this definition, first {:?} in {}: {why}",
+        failed.len(),
+        ran.len(),
+        first.report.name,
+        first.file
+    );
+    Ok(Some(message))
+}
