@@ -56,7 +56,7 @@ pub struct Attempt {
     pub step: String,
     /// Attempt number, from 1.
     pub number: u32,
-    /// Kind of effect: `bash`, `http`, `tool`, `agent`, `agent_message`.
+    /// Kind of effect: `bash`, `http`, `tool`, `agent`, `agent_message`, `propose_change`.
     pub effect: String,
     /// The resolved parameters, with the names that the effect defines.
     pub params: Value,

@@ -22,7 +22,8 @@ use crate::{
     flow::Surroundings,
     limits::EFFECT_RULES_MAX,
     plan::{
-        ClassSource, EffectClass, Guard, Loop, Over, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules, Work,
+        ClassSource, EffectClass, Guard, Loop, Over, PROPOSE_TOOL, Pattern, Plan, RuleError, RuleReader, Verdict,
+        VerdictRules, Work,
     },
     template::Template,
     value::Value,
@@ -105,6 +106,7 @@ impl<'a> Call<'a> {
             "tool" => Self::Tool(text("tool").unwrap_or_default()),
             "bash" => Self::BuiltIn(effect, EffectClass::Execute),
             "http" => Self::BuiltIn(effect, of_method(text("method"))),
+            PROPOSE_TOOL => Self::BuiltIn(effect, EffectClass::Write),
             _ => Self::BuiltIn(effect, EffectClass::Model),
         })
     }

@@ -24,6 +24,11 @@ impl ExecutionKey {
         Self(bytes)
     }
 
+    /// Returns the time of creation in milliseconds since 1970.
+    pub fn created_at_ms(self) -> u64 {
+        self.0[..6].iter().fold(0, |ms, byte| ms << 8 | u64::from(*byte))
+    }
+
     /// Parses the hyphenated form; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let hyphens = |at: usize| text.as_bytes().get(at) == Some(&b'-');

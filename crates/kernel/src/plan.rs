@@ -31,7 +31,7 @@ mod retry;
 mod variables;
 mod work;
 
-pub use agent::{Agent, AgentPart, WORKFLOW_TOOL};
+pub use agent::{Agent, AgentPart, PROPOSE_TOOL, WORKFLOW_TOOL};
 pub use certain::endless;
 pub(crate) use effect_rules::RuleReader;
 pub use effect_rules::{ClassSource, EffectClass, Guard, Pattern, RuleError, Verdict, VerdictRules};

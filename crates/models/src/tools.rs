@@ -7,7 +7,7 @@ use mainspring_kernel::{
     effect::Attempt,
     failure::Failure,
     hash::Hash,
-    plan::WORKFLOW_TOOL,
+    plan::{PROPOSE_TOOL, WORKFLOW_TOOL},
     value::{Map, Value},
 };
 
@@ -63,6 +63,18 @@ pub(crate) fn built_in(name: &str) -> Option<ToolDefinition> {
             "Runs a script with bash in the workspace. The result has exitCode, stdout and stderr.",
             Value::map([("command", text())]),
             "command",
+        ),
+        PROPOSE_TOOL => (
+            "Proposes a change of the workflow that you are part of. A person reviews it; nothing changes before. Without \
+             arguments it returns the present definition and its workflowHash, which a change of it names as \
+             baseWorkflowHash. Send the whole new definition, and read the diagnostics of a refusal.",
+            Value::map([
+                ("proposedWorkflow", Value::map([("type", vec![Value::from("object"), "string".into()].into())])),
+                ("baseWorkflowHash", text()),
+                ("summary", text()),
+                ("rationale", text()),
+            ]),
+            "",
         ),
         _ => return None,
     };

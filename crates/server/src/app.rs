@@ -3,7 +3,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use mainspring_engine::{Engine, clock::now_ms, evaluator::Evaluator};
@@ -143,6 +143,16 @@ impl App {
             local: LocalCommands::default(),
         };
         Self { shared: Arc::new(shared), budget: None, kind: None }
+    }
+
+    /// A handle that does not keep the server alive, for parts of the engine that use it.
+    pub(crate) fn downgrade(&self) -> Weak<Shared> {
+        Arc::downgrade(&self.shared)
+    }
+
+    /// The server of a handle.
+    pub(crate) fn of(shared: Arc<Shared>) -> Self {
+        Self { shared, budget: None, kind: None }
     }
 
     /// The catalogue of the store. Changes made through it invalidate the credential cache.

@@ -21,6 +21,7 @@ pub(crate) mod proposal_review;
 pub(crate) mod proposal_shadow;
 pub(crate) mod proposal_status;
 pub(crate) mod proposals;
+pub mod propose_change;
 pub(crate) mod reap_sessions;
 pub(crate) mod receive_webhook;
 pub(crate) mod run_log;

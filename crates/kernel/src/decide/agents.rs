@@ -12,7 +12,7 @@ use crate::{
     hash::Hash,
     instance::Instance,
     limits::{AGENT_CONVERSATION_BYTES_MAX, AGENT_REPAIRS_MAX, REASON_CHARS_MAX},
-    plan::{Agent, AgentPart, Loop, Over, Plan, WORKFLOW_TOOL, Work},
+    plan::{Agent, AgentPart, Loop, Over, PROPOSE_TOOL, Plan, WORKFLOW_TOOL, Work},
     record::Record,
     state::{CHILD_EFFECT, MESSAGES_OF_CALL},
     value::{Map, Value},
@@ -277,7 +277,7 @@ fn tool_effect(plan: &Plan, instance: &Instance, call: &Value) -> Result<(String
         return Ok((CHILD_EFFECT.into(), params));
     }
     Ok(match name {
-        "http" => ("http".into(), arguments.clone().into()),
+        "http" | PROPOSE_TOOL => (name.into(), arguments.clone().into()),
         BUDGET => (BUDGET.into(), Value::Map(Map::new())),
         ASK => {
             let question = arguments.get("question").filter(|question| {

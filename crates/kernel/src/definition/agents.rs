@@ -14,7 +14,9 @@ use crate::{
         AGENT_TIMEOUT_DEFAULT_MS, AGENT_TOKENS_MAX, AGENT_TOOL_CALLS_DEFAULT, AGENT_TOOL_CALLS_MAX, AGENT_TOOLS_MAX,
         AGENT_TURNS_DEFAULT, AGENT_TURNS_MAX, PARALLEL_MAX, TOOL_TIMEOUT_DEFAULT_MS,
     },
-    plan::{Agent, AgentPart, Loop, Matcher, OnError, OnInterrupted, Over, Retry, Step, WORKFLOW_TOOL, Work},
+    plan::{
+        Agent, AgentPart, Loop, Matcher, OnError, OnInterrupted, Over, PROPOSE_TOOL, Retry, Step, WORKFLOW_TOOL, Work,
+    },
     template::Template,
     value::{Map, Value},
 };
@@ -119,7 +121,7 @@ impl Reader<'_, '_> {
                 Value::Text(name) if is_tool(name) => Some(name.clone()),
                 Value::Text(name) => {
                     let message = format!("{} is no tool of an agent", named(name));
-                    let help = "write `SERVER.TOOL`, `SERVER.*` for all tools of a server, `{workflow: NAME}`, `http`, `bash`, `ask` or `budget`";
+                    let help = "write `SERVER.TOOL`, `SERVER.*` for all tools of a server, `{workflow: NAME}`, `http`, `bash`, `ask`, `budget` or `propose_change`";
                     self.report.error(diagnostic::WRONG_VALUE, &path, message, help);
                     None
                 }
@@ -214,7 +216,7 @@ fn is_tool(name: &str) -> bool {
     let is_plain = |part: &str| !part.is_empty() && !part.contains(['*', '@', ' ']) && !part.contains(char::is_control);
     match name.split_once('.') {
         _ if name.starts_with(WORKFLOW_TOOL) => false,
-        None => matches!(name, "http" | "bash" | "ask" | "budget"),
+        None => matches!(name, "http" | "bash" | "ask" | "budget" | PROPOSE_TOOL),
         Some((server, tool)) => is_plain(server) && (tool == "*" || is_plain(tool)),
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     flow::{Flows, Source, Surroundings},
     label::Label,
     limits::AGENT_TOOL_RULES_MAX,
-    plan::{Agent, ClassSource, EffectClass, Guard, Pattern, Plan, Verdict, VerdictRules, WORKFLOW_TOOL},
+    plan::{Agent, ClassSource, EffectClass, Guard, PROPOSE_TOOL, Pattern, Plan, Verdict, VerdictRules, WORKFLOW_TOOL},
 };
 
 /// The classes that a request can have while its method is not known.
@@ -70,6 +70,7 @@ impl EffectPolicy {
         let built_in = |class| self.judge(Call::BuiltIn(tool, class), organization, workflow);
         let judgments = match (tool, tool.strip_suffix('*')) {
             ("bash", _) => Vec::from([built_in(EffectClass::Execute)]),
+            (PROPOSE_TOOL, _) => Vec::from([built_in(EffectClass::Write)]),
             // The model chooses the method, so the request can be of each of these classes.
             ("http", _) => REQUEST_CLASSES.map(built_in).into(),
             (_, Some(prefix)) => return self.judge_server(prefix, organization, workflow),

@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 140] = [
+pub(super) static CODES: [ErrorCode; 141] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -739,6 +739,13 @@ pub(super) static CODES: [ErrorCode; 140] = [
         "The model asked for a tool that the step does not list. The call was not made, and the model got this failure as its result.",
         "Add the tool to `tools` if the model may use it.",
     ),
+    execution(
+        "change_not_proposed",
+        Invalid,
+        "The server refused the change that an agent proposed with `propose_change`. The model got this failure as its result.",
+        "Read the message; it has the diagnostics of the definition. A workflow permits proposals with `constraints: {allowSelfModification: true}`.",
+    )
+    .with_example("tools: [propose_change]"),
     execution(
         "max_turns_exceeded",
         Policy,

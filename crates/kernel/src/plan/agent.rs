@@ -40,6 +40,9 @@ pub struct Agent {
 /// The start of the name of a tool that is a workflow.
 pub const WORKFLOW_TOOL: &str = "workflow:";
 
+/// The tool with which an agent proposes a change of its own workflow, and the kind of its effect.
+pub const PROPOSE_TOOL: &str = "propose_change";
+
 impl Agent {
     /// The names of the workflows among its tools.
     pub fn workflows(&self) -> impl Iterator<Item = &str> {

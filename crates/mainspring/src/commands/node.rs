@@ -5,9 +5,15 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use clap::Args;
 use mainspring_effects::shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers};
-use mainspring_engine::{ClusterOptions, Engine, EngineResources, EngineScope, data_dir::DataDir, lease::LeaseTiming};
-use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::services::{audit_marks, stored_secrets::StoredSecrets};
+use mainspring_engine::{
+    ClusterOptions, Engine, EngineResources, EngineScope, clock::now_ms, data_dir::DataDir, lease::LeaseTiming,
+};
+use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
+use mainspring_server::{
+    App, Settings as Served,
+    http::rate_limit::Rates,
+    services::{audit_marks, propose_change::ProposeChange, scenarios::Scenarios, stored_secrets::StoredSecrets},
+};
 
 use crate::{
     backend::read_store::engine_with,
@@ -20,8 +26,10 @@ use crate::{
     scripts::{ScriptFlags, close_folder, close_this_process, words},
     secrets::NodeSecrets,
     server_settings::{LEASE_SECONDS, object_settings},
+    simulated::Simulated,
     store_location::StoreLocation,
     telemetry::Metrics,
+    tool_policy,
     tool_servers::{self, ToolServers},
 };
 
@@ -63,7 +71,16 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let ToolServers { executor, source, .. } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
     models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
-    let rules = Rules { scripts, needs_workspace, tools: executor, agents, secrets: Some(secrets.clone()) };
+    let changes = ProposeChange::new();
+    let effect_policy = Arc::new(tool_policy::of_settings(&settings)?);
+    let rules = Rules {
+        scripts,
+        needs_workspace,
+        tools: executor,
+        agents,
+        changes: Some(changes.clone()),
+        secrets: Some(secrets.clone()),
+    };
     block_on(async {
         context.signals.install()?;
         let location = StoreLocation::of(&context.global)?;
@@ -72,6 +89,8 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
             location => join(node.lease_seconds, location, &context.global, rules).await?,
         });
         secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
+        let app = App::new(engine.clone(), evaluator(), without_routes(effect_policy, &context.global)?);
+        changes.bind(&app);
         node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
         let marks = Arc::new(location.marks(&context.global.home()?, *engine.key(), true));
         audit_marks::record_and_log(&engine, &marks).await;
@@ -81,6 +100,23 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         marks_task.abort();
         audit_marks::record_and_log(&engine, &marks).await;
         told
+    })
+}
+
+/// The settings of a server without routes, for the work that a node does for it.
+fn without_routes(effect_policy: Arc<EffectPolicy>, global: &Global) -> Result<Served, CliError> {
+    Ok(Served {
+        base: String::new(),
+        workspaces: global.home()?.folder().join("workspaces"),
+        release: env!("CARGO_PKG_VERSION"),
+        rates: Rates::default(),
+        connections_max: 1,
+        oidc: None,
+        marks: None,
+        effect_policy,
+        writers: None,
+        scenarios: Some(Scenarios(Arc::new(Simulated))),
+        clock: now_ms,
     })
 }
 

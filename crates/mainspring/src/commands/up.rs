@@ -23,6 +23,7 @@ use mainspring_server::{
     services::{
         audit_marks, bootstrap,
         issue_token::{NewToken, issue},
+        propose_change::ProposeChange,
         scenarios::Scenarios,
         scheduler,
         stored_secrets::StoredSecrets,
@@ -125,7 +126,9 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     let secrets = NodeSecrets::of(&settings.objects)?;
-    let (rules, effect_policy, writers) = rules(settings, &scripts, &secrets)?;
+    let (mut rules, effect_policy, writers) = rules(settings, &scripts, &secrets)?;
+    let changes = ProposeChange::new();
+    rules.changes = Some(changes.clone());
     models::mistakes(&settings.objects).for_each(|mistake| terminal.note(&mistake));
     let location = StoreLocation::of(global)?;
     let engine = match &location {
@@ -138,6 +141,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let served = served(settings, base.clone(), marks.clone(), effect_policy, writers)?;
     let app = App::new(engine.clone(), evaluator(), served);
+    changes.bind(&app);
     let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
         .map_err(|problem| CliError::internal("first_start", problem.full_message()))?;
     if matches!(scripts, Scripts::Uncontained) && has_several_organizations(app.catalogue())? {
@@ -243,6 +247,7 @@ fn rules(
         needs_workspace: true,
         tools: executor,
         agents: Some(agents),
+        changes: None,
         secrets: Some(secrets.clone()),
     };
     Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?), writers))

@@ -305,3 +305,48 @@ fn an_agent_runs_a_workflow_as_a_tool() {
         assert_eq!(model.count(), 2);
     });
 }
+
+/// An agent reads its workflow, sends a wrong change and a right one, and neither approves nor applies it.
+#[test]
+fn an_agent_proposes_a_change_of_its_workflow() {
+    const FLOW: &str = "constraints: {allowSelfModification: true}\n\
+        steps: [{id: improve, type: agent, goal: Improve, tools: [propose_change], onInterrupted: retry}]\n";
+    let folder = tempfile::tempdir().unwrap();
+    let proposed = FLOW.replace("goal: Improve", "goal: Improve more").replace('\n', "\\n");
+    let call = |arguments: &str| format!("  - {{toolCalls: [{{name: propose_change, arguments: {arguments}}}]}}\n");
+    let script = format!(
+        "answers:\n{}{}{}{}  - {{text: done}}\n",
+        call("{}"),
+        call("{proposedWorkflow: {steps: [{type: nothing}]}}"),
+        call(&format!("{{proposedWorkflow: \"{proposed}\", summary: More, rationale: It helps}}")),
+        call(&format!("{{proposedWorkflow: \"{proposed}\", approve: true}}")),
+    );
+    let model = Model::start(folder.path(), &script);
+    let config = folder.path().join("config.yaml");
+    fs::write(&config, format!("models: {{test: {}}}\n", model.setting(""))).unwrap();
+    let server = Server::start_in(folder.path(), "data", &["--config", config.to_str().unwrap()]);
+    let owner = server.owner();
+    let sync = |text: &str| {
+        let body = Value::map([("id", Value::from("w")), ("data", text.into())]);
+        owner.post("/api/workflows/sync", &body).expect(200).text_at("workflowHash")
+    };
+    let base = sync(FLOW);
+    let id = start(&owner, "w", "r1", Map::new()).expect(202).text_at("executionId");
+    assert_eq!(ended(&owner, &id), "completed", "{}", owner.get(&format!("/api/executions/{id}/steps")).text);
+    let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200).text;
+    for part in [base.as_str(), "steps[0].type", "`approve` is not known", "pending"] {
+        assert!(steps.contains(part), "{part}: {steps}");
+    }
+    let listed = owner.get("/api/workflows/w/proposals").expect(200).json();
+    let [proposal] = listed.get("proposals").and_then(Value::as_list).unwrap() else { panic!("{listed:?}") };
+    assert_eq!(proposal.get("status"), Some(&"pending".into()));
+    assert_eq!(proposal.get("executionId"), Some(&id.as_str().into()));
+    assert!(proposal.get("proposedBySessionId").and_then(Value::as_text).is_some_and(|id| id.starts_with("sess_")));
+    assert_eq!(owner.get("/api/workflows/w").expect(200).text_at("workflowHash"), base, "nothing is applied");
+    // A workflow that does not permit proposals refuses them, and a step that does not list the tool has none.
+    sync(&FLOW.replace("constraints: {allowSelfModification: true}\n", ""));
+    let id = start(&owner, "w", "r2", Map::new()).expect(202).text_at("executionId");
+    ended(&owner, &id);
+    let listed = owner.get("/api/workflows/w/proposals").expect(200).json();
+    assert_eq!(listed.get("proposals").and_then(Value::as_list).map(<[_]>::len), Some(1));
+}

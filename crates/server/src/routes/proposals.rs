@@ -489,6 +489,7 @@ async fn create(
         return Err(Problem::field("proposal.baseHash", "it is not `baseWorkflowHash`"));
     }
     let new = NewProposal {
+        id: None,
         base_hash: request.base_workflow_hash,
         data: proposed_workflow,
         summary,

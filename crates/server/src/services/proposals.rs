@@ -61,6 +61,8 @@ const NO_SHADOW: &str = "The organization requires a shadow run before the appro
 
 /// A proposal to create.
 pub(crate) struct NewProposal {
+    /// The id, for a request that may be repeated: a proposal with it is returned. `None` for a new one.
+    pub id: Option<String>,
     pub base_hash: String,
     pub data: Data,
     pub summary: Option<String>,
@@ -126,6 +128,12 @@ pub(crate) fn create(
     let expires_at = expiry(caller, new.expires_at, now)?;
     let workflow = find()?;
     let author = author(app, caller, new.execution.as_deref(), &workflow)?;
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    if let Some(id) = &new.id
+        && repository.get::<Proposal>(&proposal_key(&workflow.id, id))?.is_some()
+    {
+        return show(app, caller, &workflow, id);
+    }
     check_permits(app, caller, &workflow)?;
     check_base(&new.base_hash, &workflow)?;
     let compiled = compile(app, &caller.organization, &Document::placeless(new.data.0.clone()))?;
@@ -157,8 +165,7 @@ pub(crate) fn create(
         created_at: now,
         updated_at: now,
     };
-    let id = format!("pr-{now:013}-{}", random(8)?);
-    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let id = new.id.clone().map_or_else(|| Ok(format!("pr-{now:013}-{}", random(8)?)), Ok::<_, Problem>)?;
     let subject = subject(app, repository, &workflow.body.user, &body)?;
     with_retries(app.catalogue(), TRIES, || {
         let mut change = Change { sealing: *app.engine.key(), ..Change::default() };

@@ -89,6 +89,7 @@ where
     drop(permit);
     let Draft { definition, summary, rationale } = draft;
     let new = NewProposal {
+        id: None,
         base_hash: workflow.body.hash.clone(),
         data: Data(definition),
         summary: Some(summary),
