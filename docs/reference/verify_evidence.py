@@ -177,6 +177,11 @@ def cbor(kind, number):
     raise Defect("a number is too large")
 
 
+def lines_of(data):
+    """Returns the lines of a file. `splitlines` would also split at characters that a text may contain, such as U+2028."""
+    return [line for line in data.decode().split("\n") if line]
+
+
 def cbor_text(text):
     data = text.encode()
     return cbor(3, len(data)) + data
@@ -189,7 +194,7 @@ def cbor_bytes(data):
 def journal(name, data):
     """Checks the chain of a journal. Returns the number and the hash of its last frame, and its first frame."""
     before, frames = bytes(32), []
-    for number, line in enumerate(data.decode().splitlines()):
+    for number, line in enumerate(lines_of(data)):
         entry = read_json(line)
         frame = base64.b64decode(entry["frame"], validate=True)
         kind, parts, at = cbor_head(frame, 0)
@@ -218,7 +223,7 @@ def journal(name, data):
 def executors(files, key):
     """Returns the executor keys that the installation has certified, by id: public key, name and release."""
     name, found = "executor-keys.ndjson", {}
-    for line in files.get(name, b"").decode().splitlines():
+    for line in lines_of(files.get(name, b"")):
         public, node, release, since, signature = cbor_whole(base64.b64decode(read_json(line)["certificate"], validate=True))
         parts = [cbor_text("mainspring executor key 1"), cbor_bytes(public), cbor_text(node), cbor_text(release), cbor(0, since)]
         if not ed25519(key, cbor(4, 5) + b"".join(parts), signature):
@@ -243,7 +248,7 @@ def frame_input(frame):
 def receipts(folder, files, frames, known):
     """Checks the signatures of an execution's receipts. Returns their number, and those that were broken in the store."""
     name, signed, broken, roots = f"{folder}/signatures.ndjson", set(), {}, set()
-    for line in files.get(name, b"").decode().splitlines():
+    for line in lines_of(files.get(name, b"")):
         entry = read_json(line)
         if "error" in entry:
             broken[entry["sequence"]] = entry["error"]
@@ -310,7 +315,7 @@ def execution(folder, files, key, known):
         raise Defect(f"{name}: the journal does not end in the frame of the checkpoint")
     if hashlib.sha256(files[f"{folder}/plan.cbor"]).digest() not in first:
         raise Defect(f"{folder}/plan.cbor: it is not the plan that the journal names")
-    for line in files.get(f"{folder}/proposals.ndjson", b"").decode().splitlines():
+    for line in lines_of(files.get(f"{folder}/proposals.ndjson", b"")):
         proposal = read_json(line)
         if bytes.fromhex(proposal["change"]["hash"][len("sha256:"):]) not in first:
             raise Defect(f"{folder}/proposals.ndjson: a proposal is for another definition")
@@ -323,7 +328,7 @@ def audit_log(name, data):
     """Checks the chain of an audit log. Its form is in docs/reference/audit-log.md."""
     from datetime import datetime, timezone
 
-    lines = data.decode().splitlines()
+    lines = lines_of(data)
     head, before, number = read_json(lines[0]), bytes(32), 0
     for line in lines[1:]:
         entry = read_json(line)
@@ -380,6 +385,8 @@ def verify(path, key_path):
     for name in logs:
         if files[name]:
             audit_log(name, files[name])
+    missing = [read_json(line) for line in lines_of(files.get("not-exported.ndjson", b""))]
+    broken += [f"execution {one['execution']} is not in the archive: {one['reason']}" for one in missing]
     if broken:
         raise Defect("\n".join(broken))
     print(f"ok: {len(folders)} executions, {signed} signed receipts, {len(logs)} audit logs, signed with sha256:{sha256(key)}")

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mainspring_kernel::{
-    decide::unfit_input,
+    decide::{too_deep, unfit_input},
     effect_policy::{EffectPolicy, TreeTooLarge},
     evaluation::{Check, Evaluation},
     failure::{Class, Failure},
@@ -17,7 +17,7 @@ use mainspring_kernel::{
         Queue, Start, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
     },
     key::ExecutionKey,
-    limits::{EXECUTIONS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
+    limits::{EXECUTIONS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT, RESULT_DEPTH_MAX},
     plan::{Constraints, Plan, Work, endless},
     value::{Map, Value},
 };
@@ -176,9 +176,19 @@ impl StartRequest {
         Ok(self)
     }
 
-    /// Checks input and variables against the plan. An execution does this at its start and fails otherwise, so a
-    /// caller can check first.
+    /// Checks input and variables against the plan, and the nesting of all values. An execution checks the former at its
+    /// start and fails otherwise. The latter is checked here alone: a journal with a deeper value cannot be read again.
     pub fn admit(&self, evaluator: &dyn Evaluator) -> Result<(), Failure> {
+        let is_deep = |value: &Value| value.is_deeper_than(RESULT_DEPTH_MAX);
+        let mut variables = self.variables.iter().filter(|(_, value)| is_deep(value));
+        if let Some((name, _)) = variables.next() {
+            return Err(too_deep(&format!("the variable `{name}`")));
+        }
+        for (name, value) in [("the input", &self.input), ("the trigger with its event", &self.trigger)] {
+            if is_deep(value) {
+                return Err(too_deep(name));
+            }
+        }
         self.plan.variables(&Value::Map(self.variables.clone()))?;
         let Some(schema) = self.plan.input_schema.clone() else { return Ok(()) };
         let check = Check { schema, value: self.input.clone(), fills_defaults: true };

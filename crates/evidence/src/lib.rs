@@ -19,4 +19,4 @@ mod verify;
 
 pub use execution::{Execution, ExecutionFiles, files_of};
 pub use signatures::{EXECUTOR_KEYS, write_keys};
-pub use verify::{Checked, CheckedExecution, Trust, verify};
+pub use verify::{Checked, CheckedExecution, NOT_EXPORTED, Trust, verify};

@@ -33,7 +33,12 @@ pub struct Checked {
     pub executions: Vec<CheckedExecution>,
     /// The audit logs by path, whose digests were checked and whose chains were not.
     pub audit_logs: BTreeMap<String, Vec<u8>>,
+    /// The executions whose journal could not be exported: id and reason.
+    pub not_exported: Vec<(String, String)>,
 }
+
+/// The file of an archive that names the executions whose journal could not be exported, each with the reason.
+pub const NOT_EXPORTED: &str = "not-exported.ndjson";
 
 /// One execution of an archive whose journal was decided again.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +64,7 @@ pub struct CheckedExecution {
 impl Checked {
     /// True if all receipts are proven. An archive with broken signatures is whole, and shows that they are broken.
     pub fn is_proven(&self) -> bool {
-        self.executions.iter().all(|execution| execution.broken_receipts.is_empty())
+        self.not_exported.is_empty() && self.executions.iter().all(|execution| execution.broken_receipts.is_empty())
     }
 }
 
@@ -90,7 +95,20 @@ pub fn verify(bytes: &[u8], trust: Trust) -> Result<Checked, String> {
     }
     let is_log = |name: &&String| name.starts_with("audit/") && name.ends_with(".ndjson");
     let audit_logs = files.iter().filter(|(name, _)| is_log(name)).map(|(name, log)| (name.clone(), log.clone()));
-    Ok(Checked { key, executions, audit_logs: audit_logs.collect() })
+    let not_exported = not_exported(files.get(NOT_EXPORTED)).map_err(|why| format!("{NOT_EXPORTED}: {why}"))?;
+    Ok(Checked { key, executions, audit_logs: audit_logs.collect(), not_exported })
+}
+
+/// Returns the executions that the export has left out: id and reason.
+fn not_exported(text: Option<&Vec<u8>>) -> Result<Vec<(String, String)>, String> {
+    let Some(text) = text else { return Ok(Vec::new()) };
+    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+    let one = |line: &str| {
+        let value = json::value(line.as_bytes()).map_err(|found| found.message)?;
+        let part = |key: &str| value.get(key).and_then(Value::as_text).map(String::from);
+        part("execution").zip(part("reason")).ok_or_else(|| "a line has no execution and reason".to_string())
+    };
+    text.split('\n').filter(|line| !line.is_empty()).map(one).collect()
 }
 
 /// Returns the executions of an archive, and refuses files that belong to nothing.
@@ -99,7 +117,7 @@ fn names(files: &Files) -> Result<BTreeSet<ExecutionKey>, String> {
     for name in files.keys() {
         let parts: Vec<&str> = name.split('/').collect();
         match parts.as_slice() {
-            [PUBLIC_KEY | EXECUTOR_KEYS | "README.md" | "controls.md"] | ["audit", _] => {}
+            [PUBLIC_KEY | EXECUTOR_KEYS | NOT_EXPORTED | "README.md" | "controls.md"] | ["audit", _] => {}
             ["executions", key, file] if is_known(file) => {
                 let key = ExecutionKey::parse(key).ok_or_else(|| format!("{name}: the folder is no execution key"))?;
                 found.insert(key);

@@ -21,6 +21,7 @@ mod loops;
 mod messages;
 mod waits;
 
+pub use begin::too_deep;
 pub use budgets::usage_of;
 pub use children::{canceled_by, child_key, child_key_of};
 pub use evaluations::unfit_input;

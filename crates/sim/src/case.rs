@@ -88,7 +88,8 @@ pub fn run_case_within(case: &Case, evaluator: &Arc<dyn Evaluator>, allowance: &
         }
         (Ok((compiled, workflows)), _) => {
             report.failures = missing_words(&case.expect.diagnostics_contain, &lines(&compiled.warnings));
-            let fixture = Fixture { allowance: allowance.clone(), ..fixture(case, compiled, workflows, evaluator) };
+            let mut fixture = fixture(case, compiled, workflows, evaluator);
+            fixture.allowance = allowance.clone();
             (report.modes, report.warnings) = run_modes(case, &fixture);
             report.failures.extend(summary(&report.modes));
         }

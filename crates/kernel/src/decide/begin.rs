@@ -228,7 +228,7 @@ impl Decider<'_> {
 }
 
 /// Returns the failure of a value that no reader of values accepts.
-pub(super) fn too_deep(value: &str) -> Failure {
+pub fn too_deep(value: &str) -> Failure {
     let message =
         format!("{value} is nested more than {RESULT_DEPTH_MAX} deep; flatten it, or give deep data as a text of JSON");
     Failure::new(Class::Policy, "value_too_deep", message)

@@ -104,31 +104,41 @@ fn export(execution: Option<&str>, time: Option<&str>, output: &Path, context: &
     let rows = rows(&read, execution, time)?;
     let signing = SigningKey::of_installation(&read.key);
     let installation = Installation { store: &*read.store, loader: &read.loader, signing: &signing };
-    let Collected { files, broken } =
+    let Collected { files, broken, not_exported } =
         collect(installation, &rows).map_err(|why| CliError::bad_input("evidence_incomplete", why))?;
     let mut bytes = Vec::new();
     archive::write(&files, &signing, &mut bytes).map_err(|error| unwritable(output, &error))?;
     create(output, &bytes)?;
-    let (count, key) = (rows.len(), signing.public().id());
+    let (count, key) = (rows.len() - not_exported.len(), signing.public().id());
     if context.global.json {
-        let broken = broken
-            .iter()
-            .map(|(id, why)| Value::map([("executionId", Value::from(id.as_str())), ("error", why.as_str().into())]));
+        let list = |list: &[(String, String)]| Value::List(list.iter().map(with_error).collect());
         let value = [
             ("executions", Value::from(count as u64)),
             ("bytes", (bytes.len() as u64).into()),
             ("key", key.into()),
-            ("brokenSignatures", broken.collect::<Vec<_>>().into()),
+            ("brokenSignatures", list(&broken)),
+            ("notExported", list(&not_exported)),
         ];
         print_out!("{}", compact(&Value::map(value)));
     } else {
         for (id, why) in &broken {
             print_out!("{} {}  signature broken at {}", bold(&shown(id)), status("failed"), shown(why));
         }
+        print_not_exported(&not_exported);
         print_out!("{}  {count} executions, {} bytes", bold(&shown(&output.display().to_string())), bytes.len());
         print_out!("{}", dim(&format!("signed with {key}")));
     }
-    Ok(if broken.is_empty() { Exit::Fine } else { Exit::NotSo })
+    Ok(if broken.is_empty() && not_exported.is_empty() { Exit::Fine } else { Exit::NotSo })
+}
+
+fn with_error((id, why): &(String, String)) -> Value {
+    Value::map([("executionId", Value::from(id.as_str())), ("error", why.as_str().into())])
+}
+
+fn print_not_exported(list: &[(String, String)]) {
+    for (id, why) in list {
+        print_out!("{} {}  its journal is not in the archive: {}", bold(&shown(id)), status("failed"), shown(why));
+    }
 }
 
 fn rows(read: &ReadStore, execution: Option<&str>, time: Option<&str>) -> Result<Vec<ExecutionRow>, CliError> {
@@ -211,6 +221,7 @@ fn value_of(checked: &Result<Checked, String>, trust: Trust) -> Value {
                 ("keyIsGiven", (trust != Trust::OfArchive).into()),
                 ("executions", checked.executions.iter().map(execution).collect::<Vec<_>>().into()),
                 ("auditLogs", (checked.audit_logs.len() as u64).into()),
+                ("notExported", checked.not_exported.iter().map(with_error).collect::<Vec<_>>().into()),
             ])
         }
     }
@@ -236,6 +247,7 @@ fn print_checked(checked: &Result<Checked, String>, trust: Trust) {
             print_out!("  signature broken at {}", shown(why));
         }
     }
+    print_not_exported(&checked.not_exported);
     for name in checked.audit_logs.keys() {
         print_out!("{} {}  entries follow each other", bold(&shown(name)), status("ok"));
     }

@@ -55,6 +55,16 @@ pub struct Author {
     pub execution: Option<String>,
     /// Id of the session's credential.
     pub session: Option<String>,
+    /// Another member who knows the secret of the author's credential, since that member has made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_to: Option<String>,
+}
+
+impl Author {
+    /// True if a review by this member is one by the author, for the rule of four eyes.
+    pub(crate) fn is(&self, user: &str) -> bool {
+        self.user == user || self.known_to.as_deref() == Some(user)
+    }
 }
 
 /// The change of a proposal.

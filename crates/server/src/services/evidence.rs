@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry as Place};
 
 use mainspring_engine::journal_loader::Loader;
 use mainspring_evidence::{
-    EXECUTOR_KEYS, Execution,
+    EXECUTOR_KEYS, Execution, NOT_EXPORTED,
     archive::Files,
     documents::lines,
     files_of,
@@ -60,12 +60,15 @@ pub struct Collected {
     pub files: Files,
     /// The executions with receipts whose signature is missing or wrong, with the place of the first one and the reason.
     pub broken: Vec<(String, String)>,
+    /// The executions whose journal cannot be read, with the reason.
+    pub not_exported: Vec<(String, String)>,
 }
 
-/// Collects the files of an archive. An execution with a broken signature is exported with the others.
+/// Collects the files of an archive. An execution with a broken signature is exported with the others. One whose journal
+/// cannot be read is named in the archive, so that it hides no other one.
 ///
 /// # Errors
-/// Names the execution that cannot be exported, and the reason.
+/// Names the execution that cannot be exported, and the reason, if it is the only one.
 pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<Collected, String> {
     let mut files = Files::from([
         ("README.md".to_string(), README.as_bytes().to_vec()),
@@ -82,14 +85,28 @@ pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<
             false => Ok(()),
         }
     };
-    let (mut all_keys, mut broken) = (BTreeMap::new(), Vec::new());
+    let (mut all_keys, mut broken, mut not_exported) = (BTreeMap::new(), Vec::new(), Vec::new());
     for row in rows {
-        let (execution, keys) = execution(installation, row).map_err(|why| format!("execution {}: {why}", row.id))?;
+        let (execution, keys) = match execution(installation, row) {
+            Ok(found) => found,
+            Err(why) if rows.len() == 1 => return Err(format!("execution {}: {why}", row.id)),
+            Err(why) => {
+                not_exported.push((row.id.clone(), why));
+                continue;
+            }
+        };
         let new =
             files_of(&execution, &keys, installation.signing).map_err(|why| format!("execution {}: {why}", row.id))?;
         add(new.files, &mut files)?;
         broken.extend(new.broken.into_iter().next().map(|why| (row.id.clone(), why)));
         all_keys.extend(keys.certificates().map(|certificate| (certificate.key.hash(), certificate.clone())));
+    }
+    if !not_exported.is_empty() {
+        let line = |(id, why): &(String, String)| {
+            Value::map([("execution", Value::from(id.as_str())), ("reason", why.as_str().into())])
+        };
+        let text = lines(&not_exported.iter().map(line).collect::<Vec<_>>());
+        add(Files::from([(NOT_EXPORTED.to_string(), text)]), &mut files)?;
     }
     if !all_keys.is_empty() {
         add(Files::from([(EXECUTOR_KEYS.to_string(), write_keys(all_keys.values()))]), &mut files)?;
@@ -99,7 +116,7 @@ pub fn collect(installation: Installation<'_>, rows: &[ExecutionRow]) -> Result<
         let log = audit_log(installation.store, organization)?;
         add(Files::from([(format!("audit/{organization}.ndjson"), log)]), &mut files)?;
     }
-    Ok(Collected { files, broken })
+    Ok(Collected { files, broken, not_exported })
 }
 
 fn execution(installation: Installation<'_>, row: &ExecutionRow) -> Result<(Execution, KnownKeys), String> {

@@ -97,7 +97,7 @@ mod tests {
         let proposal = |status, base_hash: &str, workflow_created_at| Proposal {
             workflow: "w".into(),
             workflow_created_at,
-            author: Author { user: "ada".into(), execution: None, session: None },
+            author: Author { user: "ada".into(), execution: None, session: None, known_to: None },
             change: ProposedChange {
                 base_hash: base_hash.into(),
                 hash: "sha256:2".into(),

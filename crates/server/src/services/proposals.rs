@@ -212,12 +212,13 @@ pub(crate) fn review(
         let mut stored = repository.require::<Proposal>(&proposal_key(&workflow.id, id))?;
         let now = now_ms();
         let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
-        if let Some(problem) = closed(repository, caller, id, &mut stored, &workflow, now, &mut change)? {
+        if let Some(problem) =
+            closed((repository, caller), (id, new.approve), &mut stored, &workflow, now, &mut change)?
+        {
             return Ok((change, Outcome(Err(problem))));
         }
-        if new.approve && stored.body.author.user == caller.user && needs_four_eyes(app, caller)? {
-            let message =
-                "You have proposed this change, and the organization requires that another member approves it.";
+        if new.approve && stored.body.author.is(&caller.user) && needs_four_eyes(app, caller)? {
+            let message = "You have proposed this change, or have made the credential that proposed it, and the organization requires that another member approves it.";
             return Err(Problem::new(Code::Forbidden, message));
         }
         if new.approve && stored.body.shadow.is_none() && requires(app, caller, SHADOW_FEATURE)? {
@@ -440,7 +441,7 @@ fn applied(
         return Err(Refusal::Void(Problem::new(Code::Conflict, message)));
     }
     // A proposal that was approved before the organization required four eyes has no sufficient review.
-    let is_by_another = approvals().any(|review| review.by != proposal.author.user);
+    let is_by_another = approvals().any(|review| !proposal.author.is(&review.by));
     if !is_by_another && needs_four_eyes(app, caller).map_err(failed)? {
         let message = "The review is void: the organization requires that another member than the author approves.";
         return Err(Refusal::Void(Problem::new(Code::Conflict, message)));
@@ -485,9 +486,8 @@ fn moved(
 
 /// Returns the error for a proposal that can no longer be reviewed, and writes its expiry.
 fn closed(
-    repository: Repository<'_>,
-    caller: &Caller,
-    id: &str,
+    (repository, caller): (Repository<'_>, &Caller),
+    (id, approves): (&str, bool),
     stored: &mut Stored<Proposal>,
     workflow: &Stored<Workflow>,
     now: u64,
@@ -501,6 +501,8 @@ fn closed(
             moved(repository, caller, id, stored.clone(), Move::Expire, "The proposal has expired.", change)?;
             "The proposal has expired.".into()
         }
+        // A rejection makes room for other proposals, and needs no present base.
+        ProposalStatus::Superseded if !approves && stored.body.status == ProposalStatus::Pending => return Ok(None),
         ProposalStatus::Superseded => {
             "The workflow has another definition than the one that the proposal changes: propose again.".into()
         }
@@ -537,6 +539,8 @@ fn expire(
                 marked += 1;
             }
             ProposalStatus::Expired => {}
+            // It was for a deleted workflow with this id, and can never be current again.
+            _ if stored.body.workflow_created_at != workflow.body.created_at => {}
             // A superseded proposal counts: a rollback can make it current again.
             _ => open += 1,
         }
@@ -568,7 +572,8 @@ fn author(app: &App, caller: &Caller, execution: Option<&str>, workflow: &Stored
         }
         session = (caller.kind != Kind::Person).then(|| row.session());
     }
-    Ok(Author { user, execution: execution.map(String::from), session })
+    let known_to = caller.known_to.clone();
+    Ok(Author { user, execution: execution.map(String::from), session, known_to })
 }
 
 pub(super) fn check_permits(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
@@ -703,7 +708,7 @@ mod tests {
         Proposal {
             workflow: "w".into(),
             workflow_created_at: 7,
-            author: Author { user: "ada".into(), execution: None, session: None },
+            author: Author { user: "ada".into(), execution: None, session: None, known_to: None },
             change,
             written: None,
             status: ProposalStatus::Pending,

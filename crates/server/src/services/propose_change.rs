@@ -69,12 +69,12 @@ impl Executor for ProposeChange {
         attempt.effect == PROPOSE_TOOL
     }
 
-    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome> {
+    fn perform<'a>(&'a self, attempt: &'a Attempt, mut stop: CancelSignal) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let done = tokio::select! {
                 biased;
                 // The request goes on and may still create the proposal, which is reviewed before it changes anything.
-                () = stop.cancelled() => return Outcome::Stopped(Value::Null),
+                () = stop.requested() => return Outcome::Stopped(Value::Null),
                 done = self.run(attempt) => done,
             };
             done.map_or_else(|problem| Outcome::Failed(failure(attempt, problem)), Outcome::Done)

@@ -109,10 +109,16 @@ where
 
 /// The caller with the present role. A conversation with a model takes minutes, in which a credential can be revoked.
 fn still_permitted(app: &App, caller: &Caller, workflow: &str, calls: u64) -> Result<Caller> {
-    reauthorize(app, caller, Permission::ProposalsWrite).map_err(|problem| {
+    let checked = reauthorize(app, caller, Permission::ProposalsWrite).and_then(|now| match now.is_person() {
+        true => Ok(now),
+        false => Err(Problem::new(Code::Forbidden, "Only people ask for changes in words.")),
+    });
+    checked.map_err(|problem| {
         let why = match problem.code {
             Code::Unauthorized => "the credential of the request was revoked or has expired",
-            Code::Forbidden => "the member of the request has lost the permission `proposals:write`",
+            Code::Forbidden => {
+                "the member of the request has lost the permission `proposals:write`, or is no person any more"
+            }
             _ => return problem,
         };
         let message =
