@@ -240,9 +240,8 @@ fn every_manipulation_is_found() {
     assert!(read.contains("application/vnd.in-toto+json"), "the list is the first file");
 }
 
-/// One broken signature does not stop the evidence of all executions: the archive shows where it is.
-#[test]
-fn a_broken_signature_is_reported_and_the_others_are_exported() {
+/// Two executions in the folder `data`, and the file of the public key.
+fn in_data() -> (TestDir, PathBuf) {
     let dir = TestDir::new();
     fs::write(dir.root().join("wf.yaml"), DEFINITION).unwrap();
     for id in ["e1", "e2"] {
@@ -251,6 +250,13 @@ fn a_broken_signature_is_reported_and_the_others_are_exported() {
     }
     let key = dir.root().join("key.pem");
     fs::write(&key, call(dir.mainspring(&["evidence", "key", "--dir", "data"]), b"").stdout).unwrap();
+    (dir, key)
+}
+
+/// One broken signature does not stop the evidence of all executions: the archive shows where it is.
+#[test]
+fn a_broken_signature_is_reported_and_the_others_are_exported() {
+    let (dir, key) = in_data();
     let intruder = rusqlite::Connection::open(dir.root().join("data/journal.db")).unwrap();
     let (execution, frame): (Vec<u8>, u32) = intruder
         .query_row(
@@ -324,6 +330,52 @@ fn a_script_verifies_without_mainspring() {
     fs::write(dir.root().join("cut.tar"), signed).unwrap();
     let found = run("cut.tar");
     assert!(found.exit == Some(1) && found.stderr.contains("checkpoint"), "{found:?}");
+}
+
+/// JSON leaves the line separators of Unicode as they are, so only a newline ends a line.
+#[test]
+fn the_script_splits_lines_at_newlines_alone() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/verify_evidence.py");
+    let code = format!(
+        "import importlib.util\n\
+         spec = importlib.util.spec_from_file_location('verify', {script:?})\n\
+         verify = importlib.util.module_from_spec(spec)\n\
+         spec.loader.exec_module(verify)\n\
+         print(len(verify.lines_of('a\\u2028b\\u2029c\\u0085d\\x0be\\nf\\n'.encode())))\n"
+    );
+    let mut python = Command::new("python3");
+    python.args(["-c", &code]);
+    let answer = call(python, b"");
+    assert_eq!((answer.exit, answer.stdout.trim()), (Some(0), "2"), "{answer:?}");
+    let text = fs::read_to_string(script).unwrap();
+    assert!(!text.contains(".splitlines()"), "a file of the archive is split by `lines_of`");
+}
+
+/// One journal that cannot be read hides no other one.
+#[test]
+fn an_unreadable_journal_is_named_in_the_archive() {
+    let (dir, key) = in_data();
+    let intruder = rusqlite::Connection::open(dir.root().join("data/journal.db")).unwrap();
+    let sql = "UPDATE frames SET frame = x'ff' WHERE sequence = 1 AND execution = \
+               (SELECT execution FROM executions WHERE id = 'e1')";
+    assert_eq!(intruder.execute(sql, []).unwrap(), 1);
+    let all = ["evidence", "export", "--since", "2020-01-01T00:00:00Z", "--dir", "data", "-o", "rest.tar"];
+    let answer = call(dir.mainspring(&all), b"");
+    assert_eq!(answer.exit, Some(1), "{answer:?}");
+    assert!(answer.stdout.contains("e1 failed  its journal is not in the archive"), "{answer:?}");
+    assert!(answer.stdout.contains("1 executions"), "{answer:?}");
+    let key = key.to_str().unwrap();
+    let checked = call(dir.mainspring(&["evidence", "verify", "rest.tar", "--public-key", key]), b"");
+    assert!(checked.exit == Some(1) && checked.stdout.contains("e2 ok  completed"), "{checked:?}");
+    assert!(checked.stdout.contains("e1 failed  its journal is not in the archive"), "{checked:?}");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/verify_evidence.py");
+    let mut python = Command::new("python3");
+    python.args([script, "rest.tar", key]).current_dir(dir.root());
+    let checked = call(python, b"");
+    assert!(checked.exit == Some(1) && checked.stderr.contains("execution e1 is not in the archive"), "{checked:?}");
+    // By itself it is an error.
+    let one = call(dir.mainspring(&["evidence", "export", "e1", "--dir", "data", "-o", "one.tar"]), b"");
+    assert_eq!(one.exit, Some(10), "{one:?}");
 }
 
 #[test]

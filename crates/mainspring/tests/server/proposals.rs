@@ -257,9 +257,40 @@ fn four_eyes_are_two_people() {
     assert_eq!(status(&ours.owner, "w", &id), "pending");
     review(&admin, "w", &id, true).expect(200);
     apply(&ours.owner, "w", &id).expect(200);
+    // The admin has made the credential that proposes, so the admin counts as the author.
+    ours.owner.put("/api/members/zoe", &Value::map([("role", Value::from("member"))])).expect(200);
+    let made =
+        admin.post("/api/tokens", &Value::map([("userId", Value::from("zoe")), ("name", "t".into())])).expect(201);
+    let zoe = server.client(&made.text_at("token"));
+    let own = propose(&zoe, "w", &hash_of(&ours.owner, "w"), definition(5)).expect(201).text_at("id");
+    review(&admin, "w", &own, true).expect(403);
+    review(&ours.owner, "w", &own, true).expect(200);
+    apply(&admin, "w", &own).expect(200);
     // The author may withdraw.
     let next = propose(&ours.owner, "w", &hash_of(&ours.owner, "w"), definition(4)).expect(201).text_at("id");
     review(&ours.owner, "w", &next, false).expect(200);
+}
+
+/// Superseded proposals count, because a rollback can make them current again. So they can be rejected.
+#[test]
+fn superseded_proposals_can_be_rejected_and_make_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let base = sync(&owner, "w", waiting(1));
+    let ids: Vec<String> =
+        (2..102).map(|number| propose(&owner, "w", &base, waiting(number)).expect(201).text_at("id")).collect();
+    let next = sync(&owner, "w", waiting(200));
+    assert_eq!(status(&owner, "w", &ids[0]), "superseded");
+    propose(&owner, "w", &next, waiting(201)).expect(429);
+    review(&owner, "w", &ids[0], true).expect(409);
+    review(&owner, "w", &ids[0], false).expect(200);
+    assert_eq!(status(&owner, "w", &ids[0]), "rejected");
+    propose(&owner, "w", &next, waiting(201)).expect(201);
+    // Those of a deleted workflow can never be current again.
+    owner.send("DELETE", "/api/workflows/w", &[], None).expect(204);
+    let base = sync(&owner, "w", waiting(1));
+    propose(&owner, "w", &base, waiting(2)).expect(201);
 }
 
 #[test]

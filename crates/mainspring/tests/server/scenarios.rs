@@ -17,7 +17,7 @@ const PARTS: &str = "constraints: {allowSelfModification: true}\n\
 
 /// A scenario of [`GREETS`]. The call has its arguments, so that another command violates it.
 const GREETING: &str = "name: greets\ndefinition: flow.yaml\neffects: {greet: {return: {stdout: hello}}}\n\
-    expect: {status: completed, calls: [{tool: bash, args: {command: echo hello}}]}\n";
+    expect: {status: completed, calls: [{tool: bash, args: {command: echo hello, env: {}}}]}\n";
 
 fn post(client: &Client, path: &str, fields: &[(&str, Value)]) -> Reply {
     client.post(path, &Value::map(fields.iter().cloned()))
@@ -113,9 +113,9 @@ fn scenarios_are_bounded() {
     assert!(refused.expect(400).text.contains("at most 200"));
     // Each round copies a megabyte into the journal.
     let large = "x".repeat(1_000_000);
-    let rounds = "steps: [{id: each, type: for_each, items: [1, 2, 3, 4, 5, 6, 7, 8], steps: [{id: big, type: bash, command: ls, onInterrupted: retry}]}]\n";
+    let rounds = "steps: [{id: each, type: loop, forEach: {ref: '@input.list'}, steps: [{id: big, type: bash, command: ls, onInterrupted: retry}]}]\n";
     let text = format!(
-        "name: n\ndefinition: f\neffects: {{big: {{return: {{stdout: {large}}}}}}}\nexpect: {{status: completed}}\n"
+        "name: n\ndefinition: f\ninput: {{list: [1, 2, 3, 4, 5, 6, 7, 8]}}\neffects: {{big: {{return: {{stdout: {large}}}}}}}\nexpect: {{status: completed}}\n"
     );
     let bounded = run(&owner, &[("scenarios", text.as_str().into()), ("definition", rounds.into())]).expect(200);
     assert!(failures(&bounded).contains("more than 4194304 bytes"), "{}", failures(&bounded));

@@ -174,3 +174,40 @@ fn a_retry_with_another_time_starts_nothing() {
     let unnamed = send("", r#"{"who": "Bob"}"#).expect(202).text_at("executionId");
     assert_eq!(send("?again", r#"{"who": "Bob"}"#).expect(200).text_at("executionId"), unnamed);
 }
+
+/// A value that is nested too deeply would be written and could never be read again.
+#[test]
+fn an_event_that_is_nested_too_deeply_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "w1", echo());
+    create(&owner, "w1", r#"{"type": "webhook", "path": "whole"}"#, "").expect(201);
+    create(&owner, "w1", r#"{"type": "webhook", "path": "mapped"}"#, r#", "variableMapping": {"name": "$.a"}"#)
+        .expect(201);
+    let nobody = server.nobody();
+    let (mut accepted, mut refused) = (0, 0);
+    for levels in 85..=101 {
+        let deep = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        let manual = format!(
+            r#"{{"workflowId": "w1", "clientRequestId": "r{levels}", "variables": {{"name": "n"}}, "metadata": {{"a": {deep}}}}}"#
+        );
+        for reply in [
+            deliver(&nobody, "whole", &[], &format!(r#"{{"a": {deep}}}"#)),
+            deliver(&nobody, "mapped", &[], &format!(r#"{{"a": {deep}}}"#)),
+            owner.send("POST", "/api/triggers/manual/run", &[], Some(&manual)),
+        ] {
+            if reply.status != 202 {
+                assert_eq!(reply.status, 400, "{levels}: {reply:?}");
+                refused += 1;
+                continue;
+            }
+            accepted += 1;
+            let id = reply.text_at("executionId");
+            for path in ["", "/steps", "/journal", "/receipts"] {
+                owner.get(&format!("/api/executions/{id}{path}")).expect(200);
+            }
+        }
+    }
+    assert!(accepted >= 12 && refused >= 12, "{accepted} {refused}");
+}
