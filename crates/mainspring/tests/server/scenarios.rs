@@ -111,11 +111,13 @@ fn scenarios_are_bounded() {
     let refused =
         run(&owner, &[("scenarios", format!("cases: [{cases}]").as_str().into()), ("definition", GREETS.into())]);
     assert!(refused.expect(400).text.contains("at most 200"));
-    // Each round copies a megabyte into the journal.
-    let large = "x".repeat(1_000_000);
+    // Thirty rounds with 200 KB each are more than the journals may have.
+    let large = "x".repeat(200_000);
+    let list: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    let list = list.join(", ");
     let rounds = "steps: [{id: each, type: loop, forEach: {ref: '@input.list'}, steps: [{id: big, type: bash, command: ls, onInterrupted: retry}]}]\n";
     let text = format!(
-        "name: n\ndefinition: f\ninput: {{list: [1, 2, 3, 4, 5, 6, 7, 8]}}\neffects: {{big: {{return: {{stdout: {large}}}}}}}\nexpect: {{status: completed}}\n"
+        "name: n\ndefinition: f\ninput: {{list: [{list}]}}\neffects: {{big: {{return: {{stdout: {large}}}}}}}\nexpect: {{status: completed}}\n"
     );
     let bounded = run(&owner, &[("scenarios", text.as_str().into()), ("definition", rounds.into())]).expect(200);
     assert!(failures(&bounded).contains("more than 4194304 bytes"), "{}", failures(&bounded));
