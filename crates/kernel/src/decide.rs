@@ -21,10 +21,9 @@ mod loops;
 mod messages;
 mod waits;
 
-pub use begin::too_deep;
 pub use budgets::usage_of;
 pub use children::{canceled_by, child_key, child_key_of};
-pub use evaluations::unfit_input;
+pub use {begin::too_deep, evaluations::unfit_input};
 
 use alloc::{
     boxed::Box,

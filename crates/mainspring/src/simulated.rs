@@ -8,7 +8,7 @@ use mainspring_kernel::{
     document::Document,
     value::Value,
 };
-use mainspring_server::services::scenarios::{FindDefinition, ScenarioReport, ScenarioRun, ScenarioRunner};
+use mainspring_server::services::scenario_runner::{FindDefinition, ScenarioReport, ScenarioRun, ScenarioRunner};
 use mainspring_sim::{
     Allowance, run_case_within,
     scenario::{Definitions, read_with},

@@ -35,7 +35,7 @@ use crate::{
         event_feed::Feeds,
         plan_cache::Plans,
         run_log::PendingRuns,
-        scenarios::Scenarios,
+        scenario_runner::Scenarios,
         writers::Writers,
     },
 };

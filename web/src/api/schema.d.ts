@@ -3947,6 +3947,137 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/scenarios/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run scenarios on virtual time with scripted effects; nothing is performed. At most 200 cases in 10 s. A path in a
+         *     scenario means `definition`, or the definition of the workflow `workflowId`. The workflows that it starts are those of
+         *     the case, else the stored ones.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RunScenarios"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScenarioResults"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/secrets": {
         parameters: {
             query?: never;
@@ -8927,6 +9058,447 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workflows/{id}/scenarios": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the scenarios of a workflow. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScenariosBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        /**
+         * Replace the scenarios of a workflow, as its owner or as an admin, and run them. They are saved if all of them can be
+         *     read. A proposal is applied only if they hold with its definition.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SaveScenarios"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SavedScenarios"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Remove the scenarios of a workflow, as its owner or as an admin. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/scenarios/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run the scenarios of a workflow, with its definition or with another one. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RunStored"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ScenarioResults"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/approve/{id}": {
         parameters: {
             query?: never;
@@ -10251,6 +10823,21 @@ export interface components {
             /** @description Reason of the cancellation. */
             reason: string;
         };
+        /** @description Result of a case. */
+        CaseResult: {
+            /** @description Violated expectations, at most 20. */
+            failures: string[];
+            /** @description Name of its file; `scenarios` for those of a request. */
+            file: string;
+            /** @description Modes in which it ran: `straight`, `crash_before_inputs`, `inputs_twice`, `inbox_again`. */
+            modes: string[];
+            /** @description Name of the case. */
+            name: string;
+            /** @description True if all expectations hold in all modes. */
+            ok: boolean;
+            /** @description Remarks that do not fail the case. */
+            warnings: string[];
+        };
         /**
          * @description A proposed change. The result of `workflow propose` is accepted as it is: its risk and its difference are replaced by
          *     those that the server computes.
@@ -10526,8 +11113,13 @@ export interface components {
         DetailedProposal: components["schemas"]["ProposalBody"] & {
             /** @description `{baseHash, proposedHash, risk, findings, findingsTotal, changes, changesTotal, diff}`. */
             report?: Record<string, unknown> | null;
-            /** @description Hash over the report and over the definitions of all workflows that it starts. A review is bound to it. */
+            /**
+             * @description Hash over the report, over the definitions of all workflows that it starts, and over the scenarios of the
+             *     workflow. A review is bound to it.
+             */
             reviewHash?: string | null;
+            /** @description Hash of the scenarios of the workflow; null if it has none. */
+            scenariosHash?: string | null;
             /** @description Names of the workflows that it starts, directly and through others, with their hashes; null for a missing one. */
             workflows: {
                 [key: string]: string | null;
@@ -11146,6 +11738,11 @@ export interface components {
             reviewNotes?: string | null;
             /** @description Reviews, the oldest first. */
             reviews: components["schemas"]["ReviewBody"][];
+            /**
+             * @description Reason for which scenarios of the workflow failed with the definition when it was proposed. Such a proposal cannot
+             *     be applied before they hold.
+             */
+            scenarioFailure?: string | null;
             /** @description Hash of the report of the last shadow run. */
             shadowHash?: string | null;
             /** @description Status at the time of the response. */
@@ -11366,6 +11963,24 @@ export interface components {
          * @enum {string}
          */
         RunOutcome: "started" | "duplicate" | "refused" | "skipped" | "missed";
+        /** @description Scenarios to run. */
+        RunScenarios: {
+            /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it. */
+            definition?: Record<string, unknown> | string;
+            /** @description Only cases whose name contains this text. */
+            only?: string | null;
+            /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it. */
+            scenarios: Record<string, unknown> | string;
+            /** @description A workflow whose definition every path in the scenarios means, instead of `definition`: its id or slug. */
+            workflowId?: string | null;
+        };
+        /** @description The stored scenarios to run. */
+        RunStored: {
+            /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it. */
+            definition?: Record<string, unknown> | string;
+            /** @description Only cases whose name contains this text. */
+            only?: string | null;
+        };
         /** @description Runtime options of an execution. */
         Runtime: {
             policy?: components["schemas"]["PolicyBody"] | null;
@@ -11394,6 +12009,16 @@ export interface components {
             /** @description Steps that wait for an approval, a time, a signal or their next attempt. */
             waitingSteps: string[];
         };
+        /** @description The scenarios of a workflow. They replace those before. */
+        SaveScenarios: {
+            /**
+             * @description 1 to 20 texts in YAML or JSON, by name, together at most 512 KiB. A `definition` that is a path means the
+             *     definition of the workflow.
+             */
+            files: {
+                [key: string]: string;
+            };
+        };
         /** @description A saved workflow. */
         SavedBody: components["schemas"]["WorkflowBody"] & {
             /**
@@ -11401,6 +12026,36 @@ export interface components {
              *     subworkflows who currently cannot decide.
              */
             warnings: Record<string, unknown>[];
+        };
+        /** @description Saved scenarios with their results for the present definition. */
+        SavedScenarios: components["schemas"]["ScenariosBody"] & {
+            results: components["schemas"]["ScenarioResults"];
+        };
+        /** @description Results of scenarios. */
+        ScenarioResults: {
+            /** @description Cases in the order of the files. */
+            cases: components["schemas"]["CaseResult"][];
+            /** @description Number of the other cases. */
+            failed: number;
+            /** @description True if all cases hold. */
+            ok: boolean;
+            /** @description Number of cases that hold. */
+            passed: number;
+        };
+        /** @description The scenarios of a workflow. */
+        ScenariosBody: {
+            /** @description Texts by name. */
+            files: {
+                [key: string]: string;
+            };
+            /** @description Hash over all texts: `sha256:…`. The `reviewHash` of proposals covers it. */
+            hash: string;
+            /** @description Time of the last change, RFC 3339. */
+            updatedAt: string;
+            /** @description Id of the member who saved them. */
+            updatedBy: string;
+            /** @description Id of the workflow. */
+            workflowId: string;
         };
         /** @description A secret without its value. */
         SecretBody: {

@@ -12,7 +12,7 @@ use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value
 use mainspring_server::{
     App, Settings as Served,
     http::rate_limit::Rates,
-    services::{audit_marks, propose_change::ProposeChange, scenarios::Scenarios, stored_secrets::StoredSecrets},
+    services::{audit_marks, propose_change::ProposeChange, scenario_runner::Scenarios, stored_secrets::StoredSecrets},
 };
 
 use crate::{

@@ -24,7 +24,7 @@ use mainspring_server::{
         audit_marks, bootstrap,
         issue_token::{NewToken, issue},
         propose_change::ProposeChange,
-        scenarios::Scenarios,
+        scenario_runner::Scenarios,
         scheduler,
         stored_secrets::StoredSecrets,
         workspaces,

@@ -211,9 +211,6 @@ struct ProposalBody {
     failure: Option<String>,
     /// Hash of the report of the last shadow run.
     shadow_hash: Option<String>,
-    /// Reason for which scenarios of the workflow failed with the definition when it was proposed. Such a proposal cannot
-    /// be applied before they hold.
-    scenario_failure: Option<String>,
     #[serde(flatten)]
     times: Times,
 }
@@ -312,6 +309,9 @@ struct DetailedProposal {
     workflows: BTreeMap<String, Option<String>>,
     /// Hash of the scenarios of the workflow; null if it has none.
     scenarios_hash: Option<String>,
+    /// Reason for which scenarios of the workflow failed with the definition when it was proposed. Such a proposal cannot
+    /// be applied before they hold.
+    scenario_failure: Option<String>,
     /// `{baseHash, proposedHash, risk, findings, findingsTotal, changes, changesTotal, diff}`.
     #[schema(value_type = Option<Object>)]
     report: Data,
@@ -363,8 +363,7 @@ struct ListQuery {
 
 fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody {
     let times = (proposal.expires_at, proposal.created_at, proposal.updated_at);
-    let Proposal { workflow, author, change, written, reviews, applied, failure, shadow, scenario_failure, .. } =
-        proposal;
+    let Proposal { workflow, author, change, written, reviews, applied, failure, shadow, .. } = proposal;
     let (expires_at, created_at, updated_at) = times;
     let review_notes = reviews.last().and_then(|review| review.notes.clone());
     let review = |review: crate::resources::Review| ReviewBody {
@@ -400,7 +399,6 @@ fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody 
         }),
         failure,
         shadow_hash: shadow.map(|shadow| shadow.hash),
-        scenario_failure,
         times: Times {
             expires_at: timestamps::text(expires_at),
             created_at: timestamps::text(created_at),
@@ -411,6 +409,7 @@ fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody 
 
 fn detailed(shown: Shown) -> DetailedProposal {
     let Shown { id, body: proposal, status, subject } = shown;
+    let scenario_failure = proposal.scenario_failure.clone();
     let proposal = body(id, proposal, status);
     match subject {
         Some(Subject { report, workflows, scenarios, hash }) => DetailedProposal {
@@ -418,6 +417,7 @@ fn detailed(shown: Shown) -> DetailedProposal {
             review_hash: Some(hash),
             workflows,
             scenarios_hash: scenarios,
+            scenario_failure,
             report: Data(report.to_value()),
         },
         None => DetailedProposal {
@@ -425,6 +425,7 @@ fn detailed(shown: Shown) -> DetailedProposal {
             review_hash: None,
             workflows: BTreeMap::new(),
             scenarios_hash: None,
+            scenario_failure,
             report: Data(Value::Null),
         },
     }

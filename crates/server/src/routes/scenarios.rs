@@ -73,7 +73,7 @@ struct SaveScenarios {
     files: BTreeMap<String, String>,
 }
 
-/// Results of scenarios.
+/// Numbers and violations of cases.
 #[derive(Debug, Serialize, ToSchema)]
 struct ScenarioResults {
     /// True if all cases hold.
@@ -86,7 +86,7 @@ struct ScenarioResults {
     cases: Vec<CaseResult>,
 }
 
-/// Result of a case.
+/// A case with its violated expectations.
 #[derive(Debug, Serialize, ToSchema)]
 struct CaseResult {
     /// Name of the case.
@@ -107,7 +107,7 @@ struct CaseResult {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ScenariosBody {
-    /// Id of the workflow.
+    /// Workflow, as in `/api/workflows/{id}`.
     workflow_id: String,
     /// Texts by name.
     files: BTreeMap<String, String>,

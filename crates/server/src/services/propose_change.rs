@@ -73,7 +73,7 @@ impl Executor for ProposeChange {
         Box::pin(async move {
             let done = tokio::select! {
                 biased;
-                // The request goes on and may still create the proposal, which is reviewed before it changes anything.
+                // The request continues and may still create the proposal, which is reviewed before it changes anything.
                 () = stop.requested() => return Outcome::Stopped(Value::Null),
                 done = self.run(attempt) => done,
             };
@@ -157,7 +157,7 @@ fn arguments(params: &Value) -> Result<&Map> {
     }
 }
 
-/// What the model is told: nothing is approved by it.
+/// The result for the model.
 fn result(shown: &Shown) -> Value {
     let subject = shown.subject.as_ref();
     let failure = shown.body.scenario_failure.as_deref();

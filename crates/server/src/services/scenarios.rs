@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -24,10 +23,13 @@ use crate::{
     },
     services::{
         compile_budget::Charged,
-        proposals::TRIES,
+        scenario_runner::{FindDefinition, ScenarioReport, ScenarioRun, Scenarios},
         workflow_names::{PendingChange, resolve_started},
     },
 };
+
+/// Attempts of a change that conflicts with concurrent ones.
+const TRIES: usize = 5;
 
 /// Most time for the scenarios of one request. The request occupies a slot during that time.
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -48,61 +50,6 @@ const FILE_NAME_CHARS_MAX: usize = 100;
 /// Violations of a case, and characters of each, in a response. A difference of two journals may have megabytes.
 const VIOLATIONS_MAX: usize = 20;
 const VIOLATION_CHARS_MAX: usize = 4_000;
-
-/// Runs scenarios. The simulator implements it.
-pub trait ScenarioRunner: Send + Sync {
-    /// Runs the cases of a text in their order. A case fails if it reaches a bound.
-    ///
-    /// # Errors
-    /// Fails with several lines of text if the scenarios cannot be read.
-    fn run(&self, run: &ScenarioRun) -> Result<Vec<ScenarioReport>, String>;
-}
-
-/// Returns the definition with a name, as text or as a value.
-pub type FindDefinition = Arc<dyn Fn(&str) -> Option<Value> + Send + Sync>;
-
-/// Scenarios to run.
-pub struct ScenarioRun {
-    /// The scenarios, YAML or JSON.
-    pub text: Vec<u8>,
-    /// The definition of every path in the scenarios, as text or as a value.
-    pub definition: Option<Value>,
-    /// The workflows that a definition may start, by name.
-    pub workflows: FindDefinition,
-    /// Evaluates functions and schemas.
-    pub evaluator: Arc<dyn Evaluator>,
-    /// Only cases whose name contains this text.
-    pub only: Option<String>,
-    /// Most cases.
-    pub cases_max: usize,
-    /// Bytes of the journals of one run.
-    pub journal_bytes_max: usize,
-    /// Returns true once the run must stop.
-    pub is_over: Arc<dyn Fn() -> bool + Send + Sync>,
-}
-
-/// The result of a case.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScenarioReport {
-    /// The name of the case.
-    pub name: String,
-    /// The modes in which it ran; none for a rejected definition.
-    pub modes: Vec<&'static str>,
-    /// Violated expectations; none if the case holds.
-    pub failures: Vec<String>,
-    /// Remarks that do not fail the case.
-    pub warnings: Vec<String>,
-}
-
-/// The runner of a server.
-#[derive(Clone)]
-pub struct Scenarios(pub Arc<dyn ScenarioRunner>);
-
-impl fmt::Debug for Scenarios {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Scenarios")
-    }
-}
 
 /// The scenarios of a request.
 pub(crate) struct Requested {

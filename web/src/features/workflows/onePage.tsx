@@ -61,8 +61,8 @@ function Draining({ workflow, mayEnd }: { workflow: Workflow; mayEnd: boolean })
   return (
     <Notice tone="wait">
       New executions wait until those of older definitions have ended
-      {typeof drain.waitsFor === 'number' && `: ${drain.waitsForMore ? 'at least ' : ''}${drain.waitsFor} left`}. Applied by <Name text={drain.by} />{' '}
-      <Ago at={drain.since} />.{' '}
+      {typeof drain.waitsFor === 'number' && `: ${drain.waitsForMore ? 'at least ' : ''}${drain.waitsFor} left`}.
+      Applied by <Name text={drain.by} /> <Ago at={drain.since} />.{' '}
       {mayEnd && (
         <button type="button" className="button" onClick={() => setAsked(true)}>
           End the drain…

@@ -277,8 +277,7 @@ function Facts({ proposal }: { proposal: ProposalDetail }) {
         <>
           <dt>Scenarios</dt>
           <dd>
-            <span className="status tone-bad">failed</span>{' '}
-            <Outside text={proposal.scenarioFailure} max={1000} />
+            <span className="status tone-bad">failed</span> <Outside text={proposal.scenarioFailure} max={1000} />
           </dd>
         </>
       )}
