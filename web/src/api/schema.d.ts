@@ -9079,6 +9079,8 @@ export interface paths {
             responses: {
                 200: {
                     headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
                         [name: string]: unknown;
                     };
                     content: {
@@ -9155,7 +9157,10 @@ export interface paths {
         put: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
                 path: {
                     id: string;
                 };
@@ -9169,6 +9174,8 @@ export interface paths {
             responses: {
                 200: {
                     headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
                         [name: string]: unknown;
                     };
                     content: {
@@ -9228,6 +9235,14 @@ export interface paths {
                         "application/json": components["schemas"]["ProblemBody"];
                     };
                 };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
                 413: {
                     headers: {
@@ -9279,7 +9294,10 @@ export interface paths {
         delete: {
             parameters: {
                 query?: never;
-                header?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
                 path: {
                     id: string;
                 };
@@ -9321,6 +9339,14 @@ export interface paths {
                     };
                 };
                 409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
                     headers: {
                         [name: string]: unknown;
                     };
@@ -10823,7 +10849,7 @@ export interface components {
             /** @description Reason of the cancellation. */
             reason: string;
         };
-        /** @description Result of a case. */
+        /** @description A case with its violated expectations. */
         CaseResult: {
             /** @description Violated expectations, at most 20. */
             failures: string[];
@@ -11118,6 +11144,11 @@ export interface components {
              *     workflow. A review is bound to it.
              */
             reviewHash?: string | null;
+            /**
+             * @description Reason for which scenarios of the workflow failed with the definition when it was proposed. Such a proposal cannot
+             *     be applied before they hold.
+             */
+            scenarioFailure?: string | null;
             /** @description Hash of the scenarios of the workflow; null if it has none. */
             scenariosHash?: string | null;
             /** @description Names of the workflows that it starts, directly and through others, with their hashes; null for a missing one. */
@@ -11738,11 +11769,6 @@ export interface components {
             reviewNotes?: string | null;
             /** @description Reviews, the oldest first. */
             reviews: components["schemas"]["ReviewBody"][];
-            /**
-             * @description Reason for which scenarios of the workflow failed with the definition when it was proposed. Such a proposal cannot
-             *     be applied before they hold.
-             */
-            scenarioFailure?: string | null;
             /** @description Hash of the report of the last shadow run. */
             shadowHash?: string | null;
             /** @description Status at the time of the response. */
@@ -12031,7 +12057,7 @@ export interface components {
         SavedScenarios: components["schemas"]["ScenariosBody"] & {
             results: components["schemas"]["ScenarioResults"];
         };
-        /** @description Results of scenarios. */
+        /** @description Numbers and violations of cases. */
         ScenarioResults: {
             /** @description Cases in the order of the files. */
             cases: components["schemas"]["CaseResult"][];
@@ -12054,7 +12080,7 @@ export interface components {
             updatedAt: string;
             /** @description Id of the member who saved them. */
             updatedBy: string;
-            /** @description Id of the workflow. */
+            /** @description Workflow, as in `/api/workflows/{id}`. */
             workflowId: string;
         };
         /** @description A secret without its value. */

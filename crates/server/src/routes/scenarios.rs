@@ -197,7 +197,8 @@ async fn get(
 /// read. A proposal is applied only if they hold with its definition.
 #[utoipa::path(put, path = "/api/workflows/{id}/scenarios", tag = "scenarios", params(("id" = String, Path)),
     request_body = SaveScenarios, extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = SavedScenarios), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = SavedScenarios), (status = 409, body = ProblemBody),
+        (status = 412, body = ProblemBody)))]
 async fn put(
     State(app): State<App>,
     caller: Caller,
@@ -217,7 +218,7 @@ async fn put(
 /// Remove the scenarios of a workflow, as its owner or as an admin.
 #[utoipa::path(delete, path = "/api/workflows/{id}/scenarios", tag = "scenarios", params(("id" = String, Path)),
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 204), (status = 409, body = ProblemBody)))]
+    responses((status = 204), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody)))]
 async fn delete(
     State(app): State<App>,
     caller: Caller,
