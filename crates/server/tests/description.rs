@@ -50,8 +50,14 @@ fn what_can_be_edited_is_shown_with_its_version_and_edited_by_it() {
             give_etag.extend(gives_etag(operation).then(|| format!("{method} {path}")));
         }
     }
-    let edited =
-        ["/api/members/{id}", "/api/organization", "/api/triggers/{id}", "/api/workflows/sync", "/api/workflows/{id}"];
+    let edited = [
+        "/api/members/{id}",
+        "/api/organization",
+        "/api/triggers/{id}",
+        "/api/workflows/sync",
+        "/api/workflows/{id}",
+        "/api/workflows/{id}/scenarios",
+    ];
     let all = |methods: &[&str]| -> Vec<String> {
         let of = |path: &str| methods.iter().map(|method| format!("{method} {path}")).collect::<Vec<_>>();
         let is_there = |operation: &String| {
