@@ -225,6 +225,7 @@ fn nothing_of_another_organization_is_there() {
             _ if route.path.starts_with("/approve/") => Some("decision=approve&resumeToken=wrf_rt_0"),
             (_, "signal") => Some(r#"{"id": "s", "name": "go"}"#),
             (_, "messages") => Some(r#"{"id": "m", "content": "x"}"#),
+            (_, "scenarios") => Some(r#"{"files": {"a": "name: n"}}"#),
             (_, "release" | "end" | "erase") => Some(r#"{"reason": "why"}"#),
             _ => Some("{}"),
         };
