@@ -7,7 +7,13 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
-    budget::Budget, effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value,
+    budget::{Budget, LeaseChange},
+    effect::Outcome,
+    hash::Hash,
+    instance::Instance,
+    key::ExecutionKey,
+    plan::Decision,
+    value::Value,
     value_size,
 };
 
@@ -75,6 +81,13 @@ pub enum Input {
     SkipCleanup {
         /// User id of the authenticated caller.
         by: String,
+    },
+    /// Reports the answer of the store to a request for a lease.
+    Lease {
+        /// Number of the lease within the execution, from 1.
+        lease: u32,
+        /// The answer.
+        change: LeaseChange,
     },
     /// Continues a turn that was split because it reached the limits of a frame.
     Continue,

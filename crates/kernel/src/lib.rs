@@ -26,6 +26,7 @@ pub mod evaluation;
 pub mod failure;
 pub mod fix;
 pub mod flow;
+pub mod form;
 pub mod frame;
 pub mod hash;
 pub mod history;

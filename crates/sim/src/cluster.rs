@@ -5,6 +5,7 @@
 //! During the run, every durable commit and every call is checked against the rules in [`commit_checker`] and [`calls`]. At the
 //! end the faults stop, and every accepted execution must end. The same seed gives the same bytes.
 
+mod budgets;
 mod calls;
 mod clients;
 mod clocks;
@@ -42,6 +43,7 @@ use crate::{
     fixture::{START_MS, keys},
 };
 
+use budgets::SeedBudget;
 use calls::Calls;
 use clients::Clients;
 use commit_checker::CommitChecker;
@@ -181,6 +183,7 @@ struct Cluster {
 struct Settings {
     size: Size,
     limits: SeedLimits,
+    budget: SeedBudget,
     load: LoadProfile,
     /// Virtual time after the last fault in which every execution must end.
     recovery_ms_max: u64,
@@ -234,7 +237,13 @@ impl Cluster {
             None => Workflows::compiled(rare_faults.has(RareFault::Panics))?,
         };
         let mut cluster = Self {
-            settings: Settings { size, limits, load: LoadProfile::of(seed), recovery_ms_max },
+            settings: Settings {
+                size,
+                limits,
+                budget: SeedBudget::of(seed),
+                load: LoadProfile::of(seed),
+                recovery_ms_max,
+            },
             now: START_MS,
             queue: EventQueue::default(),
             loader: Loader::new(Arc::new(store.clone()), keys().sealing).among_nodes(),
@@ -373,6 +382,7 @@ impl Cluster {
     fn check_end(&mut self) -> Result<(), String> {
         self.commits.check_end(&self.store, &self.loader)?;
         self.clients.check_end(&self.store, &self.workflows)?;
+        self.check_budgets()?;
         self.check_receipts()
     }
 

@@ -578,6 +578,310 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the budgets of the organization and its workflows, with what is left in the current period. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Budgets"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        /**
+         * Set the budget of the organization, or of a workflow, for each day or month. It reaches running agents within five
+         *     minutes, and counts what was used in the period before.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SetBudget"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["BudgetBody"];
+                    };
+                };
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["BudgetBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a budget. Running agents are no longer limited by it within five minutes. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/definitions/drawing": {
         parameters: {
             query?: never;
@@ -6828,6 +7132,108 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what the agents of the organization have used, by workflow or in total, for each day or month. A call counts for
+         *     the workflow of the execution that made it, on the day on which its receipt was recorded.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description `organization` (default) or `workflow`. */
+                    by?: string;
+                    /** @description `month` (default) or `day`, in UTC. */
+                    period?: string;
+                    /** @description The first day, as 2026-11-01; default the first of the current month. */
+                    from?: string;
+                    /** @description The last day, as 2026-11-30; default today. */
+                    to?: string;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["UsagePage"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workflows": {
         parameters: {
             query?: never;
@@ -10738,6 +11144,10 @@ export interface components {
         Approve: {
             /** @description True to approve, false to deny. */
             approve: boolean;
+            /** @description With a denial of a form: true if the person cancels, and does not only decline. */
+            cancel?: boolean;
+            /** @description Content of the form that a tool server asks for, as an object from fields to values; only with an approval. */
+            content?: unknown;
             /** @description Reason, recorded in the journal and the audit log. */
             reason?: string | null;
             /** @description Resume token of the approval, as the execution shows it to callers who may decide. */
@@ -10832,6 +11242,43 @@ export interface components {
             code?: string | null;
             /** @description Token: `msp_…`. */
             token?: string | null;
+        };
+        /** @description A budget with its account in the current period. */
+        BudgetBody: {
+            /** @description The current day or month, as `2026-11-26` or `2026-11`. */
+            current: string;
+            /** @description `day` or `month`, after the id of the workflow and a dot if it is of one. */
+            id: string;
+            /** @description The amounts that are left. */
+            left: Record<string, unknown>;
+            /** @description The limits: `{tokens, cost, modelCalls, toolCalls, timeMs}`. */
+            limits: Record<string, unknown>;
+            /** @description `fail`, or `ask` if admins are asked to raise a limit that is reached. */
+            onExceeded: string;
+            /** @description `day` or `month`, in UTC. */
+            period: string;
+            /** @description The amounts by which people have raised the limits in it. */
+            raised: Record<string, unknown>;
+            /** @description Id of the member who set it last. */
+            setBy: string;
+            /** @description Time of the last change, RFC 3339. */
+            updatedAt: string;
+            /** @description The amounts that were used in it, and those that executions have reserved. */
+            used: Record<string, unknown>;
+            /**
+             * Format: int32
+             * @description The percentage of a limit at which watchers get the event `budget.warning`.
+             */
+            warnPercent: number;
+            /** @description Id of the workflow; null for the whole organization. */
+            workflow?: string | null;
+            /** @description Name of the workflow; null for the whole organization, and for a deleted workflow. */
+            workflowName?: string | null;
+        };
+        /** @description The budgets of an organization. */
+        Budgets: {
+            /** @description Budgets in the order of their ids. */
+            budgets: components["schemas"]["BudgetBody"][];
         };
         /** @description A cancel request. */
         Cancel: {
@@ -11077,6 +11524,10 @@ export interface components {
         Decision: {
             /** @description True to approve, false to deny. */
             approve: boolean;
+            /** @description With a denial of a form: true if the person cancels, and does not only decline. */
+            cancel?: boolean;
+            /** @description Content of the form that a tool server asks for, as an object from fields to values; only with an approval. */
+            content?: unknown;
             /** @description Reason, recorded in the journal and the audit log. */
             reason?: string | null;
         };
@@ -11303,9 +11754,9 @@ export interface components {
             /** @description Metadata of the trigger; null for child executions. */
             triggerMetadata?: Record<string, unknown> | null;
             /**
-             * @description Usage of its agents and its ended children: `{used, reserved, limits, left, raised}`, each with `tokens`,
-             *     `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. Null for an execution
-             *     without agents.
+             * @description Usage of its agents and its ended children: `{used, reserved, limits, left, raised, steps}`, each with `tokens`,
+             *     `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. `steps` has the used
+             *     amounts of each step by its id. Null for an execution without agents.
              */
             usage?: Record<string, unknown> | null;
             /**
@@ -12112,6 +12563,45 @@ export interface components {
             /** @description Id of the member. */
             userId: string;
         };
+        /** @description A budget to set. At least one quantity is limited. */
+        SetBudget: {
+            /**
+             * Format: double
+             * @description Cost in the currency of `prices`.
+             */
+            cost?: number | null;
+            /**
+             * Format: int64
+             * @description Requests to models.
+             */
+            modelCalls?: number | null;
+            /** @description `fail` (default) or `ask`. */
+            onExceeded?: string | null;
+            /** @description `day` or `month`, in UTC. */
+            period: string;
+            /**
+             * Format: int64
+             * @description Milliseconds that these calls take, each counted by itself.
+             */
+            timeMs?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of requests and answers.
+             */
+            tokens?: number | null;
+            /**
+             * Format: int64
+             * @description Calls of tools by agents.
+             */
+            toolCalls?: number | null;
+            /**
+             * Format: int32
+             * @description The percentage of a limit at which watchers get the event `budget.warning`; default 80.
+             */
+            warnPercent?: number | null;
+            /** @description Id or slug of the workflow; null for the whole organization. */
+            workflow?: string | null;
+        };
         /** @description The value of a secret, and the workflows that may use it. */
         SetSecret: {
             /** @description The value: 8 bytes to 32 KiB of text. */
@@ -12378,6 +12868,24 @@ export interface components {
             limits?: components["schemas"]["LimitsUpdate"] | null;
             /** @description Display name. */
             name?: string | null;
+        };
+        /** @description Usage in one period. */
+        UsageBody: {
+            /** @description The day or month, as `2026-11-26` or `2026-11`. */
+            period: string;
+            /** @description The used amounts: `{tokens, cost, modelCalls, toolCalls, timeMs}`. */
+            used: Record<string, unknown>;
+            /** @description Id of the workflow; null for the whole organization. */
+            workflow?: string | null;
+            /** @description Name of the workflow; null for the whole organization, and for a deleted workflow. */
+            workflowName?: string | null;
+        };
+        /** @description Usage of several periods or workflows. */
+        UsagePage: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description The newest period first, then by workflow. */
+            usage: components["schemas"]["UsageBody"][];
         };
         /** @description Result of verifying the audit log. */
         Verified: {

@@ -21,10 +21,12 @@ use crate::{
         repository::{Repository, Stored, entry, with_retries},
     },
     services::{
+        begin_rollout::{NewRollout, begin, check_can_begin},
         compile::{compile, plan_of},
         drains::{UNFINISHED, announce_end, check_can_drain},
         proposal_review::{self, Subject, subject},
         proposal_status::{Move, after, status_at},
+        rollout_choice::check_none,
         save_workflow::{Draft, Origin, Saved, replacement},
         scenarios,
     },
@@ -101,9 +103,18 @@ pub(crate) enum WhileRunning {
     Drain,
 }
 
+/// The way in which a proposal is applied.
+#[derive(Debug, Clone)]
+pub(crate) struct Treatment {
+    /// Unfinished executions, at the application or at the promotion of the rollout.
+    pub while_running: WhileRunning,
+    /// The rollout that it begins; `None` for all starts at once.
+    pub rollout: Option<NewRollout>,
+}
+
 impl WhileRunning {
     /// The name in JSON.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pin => "pin",
             Self::Strict => "strict",
@@ -260,7 +271,7 @@ pub(crate) fn apply(
     app: &App,
     caller: &Caller,
     id: &str,
-    while_running: WhileRunning,
+    treatment: &Treatment,
     find: impl Fn() -> Result<Stored<Workflow>>,
 ) -> Result<(Shown, Saved)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
@@ -273,19 +284,19 @@ pub(crate) fn apply(
         if stored.body.status != ProposalStatus::Approved {
             return Err(not_approved(&status_at(&stored.body, &workflow, now)));
         }
-        check_running(app, caller, &workflow, while_running)?;
+        check_running(app, caller, &workflow, treatment)?;
         stored.body.updated_at = now;
         if now >= stored.body.expires_at {
             let problem = Problem::new(Code::Conflict, "The proposal has expired.");
             let moved = moved(repository, caller, id, stored, Move::Expire, &problem.message, &mut change);
             return moved.map(|()| (change, Outcome(Err(problem))));
         }
-        match applied(app, caller, repository, (id, while_running), &stored.body, &workflow) {
+        match applied(app, caller, (id, treatment), &stored.body, &workflow) {
             Ok((mut change, saved, subject)) => {
-                let version = saved.stored.body.version.clone();
-                let treatment = Some(while_running.name().into());
-                stored.body.applied =
-                    Some(Applied { by: caller.user.clone(), version, while_running: treatment, at: now });
+                let (version, by) = (new_version(&saved), caller.user.clone());
+                let while_running = Some(treatment.while_running.name().into());
+                let rollout = treatment.rollout.as_ref().map(|new| new.id.clone());
+                stored.body.applied = Some(Applied { by, version: version.clone(), while_running, rollout, at: now });
                 stored.body.status = after(stored.body.status, Move::Apply).unwrap_or(stored.body.status);
                 change.puts.push(repository.put(&stored.id, &stored.body, stored.version)?);
                 change.audit.push(audit(
@@ -295,8 +306,9 @@ pub(crate) fn apply(
                     &stored.body,
                     [
                         ("reviewHash", Value::from(subject.hash.as_str())),
-                        ("version", saved.stored.body.version.as_str().into()),
-                        ("whileRunning", while_running.name().into()),
+                        ("version", version.into()),
+                        ("whileRunning", treatment.while_running.name().into()),
+                        ("rollout", treatment.rollout.as_ref().map_or(Value::Null, |new| new.id.as_str().into())),
                     ],
                 ));
                 let status = stored.body.status;
@@ -316,7 +328,8 @@ pub(crate) fn apply(
             }
         }
     })?;
-    if outcome.0.as_ref().is_ok_and(|(_, saved)| saved.ends_drain || while_running == WhileRunning::Drain) {
+    let drains = treatment.while_running == WhileRunning::Drain && treatment.rollout.is_none();
+    if outcome.0.as_ref().is_ok_and(|(_, saved)| saved.ends_drain || drains) {
         app.engine.limits_changed(&caller.organization);
     }
     outcome.0
@@ -335,6 +348,8 @@ pub(crate) fn rollback(
         let Some(target) = proposal_review::entry(repository, &workflow.id, hash)? else {
             return Err(Problem::not_found("version"));
         };
+        // The present definition of a rollout is not all that starts take.
+        check_none(&workflow.id, &workflow.body)?;
         let is_there = workflow.body.hash == hash;
         // A rollback to the present definition checks the caller as well, and writes only the audit entry.
         let draft = Draft { data: Some(target.data), ..Draft::default() };
@@ -376,8 +391,12 @@ pub(crate) fn end_drain(
 }
 
 /// Checks that the executions that run permit an application.
-fn check_running(app: &App, caller: &Caller, workflow: &Stored<Workflow>, treatment: WhileRunning) -> Result<()> {
-    match treatment {
+fn check_running(app: &App, caller: &Caller, workflow: &Stored<Workflow>, treatment: &Treatment) -> Result<()> {
+    check_none(&workflow.id, &workflow.body)?;
+    if treatment.rollout.is_some() {
+        return check_can_begin(app, caller, workflow);
+    }
+    match treatment.while_running {
         WhileRunning::Pin => Ok(()),
         WhileRunning::Strict => check_idle(app, caller, workflow),
         WhileRunning::Drain => check_can_drain(app, caller, workflow),
@@ -405,6 +424,26 @@ fn check_idle(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result
     Err(Problem::new(Code::Conflict, message))
 }
 
+/// The version that an application gave to the definition.
+fn new_version(saved: &Saved) -> String {
+    let Workflow { version, rollout, .. } = &saved.stored.body;
+    rollout.as_ref().map_or(version, |rollout| &rollout.candidate.version).clone()
+}
+
+/// Checks before the promotion of a rollout that the review of its proposal is still valid.
+pub(super) fn check_reviewed(
+    app: &App,
+    caller: &Caller,
+    proposal: &Proposal,
+    workflow: &Stored<Workflow>,
+) -> Result<()> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    match reviewed(app, caller, repository, proposal, workflow) {
+        Ok(_) => Ok(()),
+        Err(Refusal::Later(problem) | Refusal::Void(problem) | Refusal::Failed(problem)) => Err(problem),
+    }
+}
+
 /// The reason for which an approved proposal is not applied.
 enum Refusal {
     /// The request can be repeated: nothing is written.
@@ -419,21 +458,46 @@ enum Refusal {
 fn applied(
     app: &App,
     caller: &Caller,
-    repository: Repository<'_>,
-    (id, while_running): (&str, WhileRunning),
+    (id, treatment): (&str, &Treatment),
     proposal: &Proposal,
     workflow: &Stored<Workflow>,
 ) -> Result<(Change, Saved, Subject), Refusal> {
-    let failed = |problem: Problem| match problem.code {
-        Code::Unavailable | Code::InternalError | Code::RateLimited | Code::Forbidden => Refusal::Later(problem),
-        _ => Refusal::Failed(problem),
-    };
+    let repository = Repository::of(app.catalogue(), &caller.organization);
     check_base(&proposal.change.base_hash, workflow).map_err(failed)?;
     if proposal.workflow_created_at != workflow.body.created_at {
         let message = "The proposal is for a deleted workflow of this id.";
         return Err(Refusal::Failed(Problem::new(Code::Conflict, message)));
     }
     check_permits(app, caller, workflow).map_err(failed)?;
+    let subject = reviewed(app, caller, repository, proposal, workflow)?;
+    let (change, saved) = match &treatment.rollout {
+        Some(new) => begin(app, caller, workflow.clone(), (id, &proposal.change.data), new),
+        None => {
+            let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
+            let drains = treatment.while_running == WhileRunning::Drain;
+            let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()), drains };
+            replacement(app, caller, workflow.clone(), &draft, &origin)
+        }
+    }
+    .map_err(failed)?;
+    Ok((change, saved, subject))
+}
+
+fn failed(problem: Problem) -> Refusal {
+    match problem.code {
+        Code::Unavailable | Code::InternalError | Code::RateLimited | Code::Forbidden => Refusal::Later(problem),
+        _ => Refusal::Failed(problem),
+    }
+}
+
+/// Checks that the review of a proposal is valid. Returns its subject.
+fn reviewed(
+    app: &App,
+    caller: &Caller,
+    repository: Repository<'_>,
+    proposal: &Proposal,
+    workflow: &Stored<Workflow>,
+) -> Result<Subject, Refusal> {
     let subject = subject(app, repository, &workflow.body.user, proposal).map_err(failed)?;
     let approvals = || proposal.reviews.iter().filter(|review| review.approve && !review.is_void);
     if !approvals().any(|review| review.hash == subject.hash) {
@@ -455,11 +519,7 @@ fn applied(
     {
         return Err(Refusal::Failed(Problem::new(Code::Conflict, why)));
     }
-    let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
-    let drains = while_running == WhileRunning::Drain;
-    let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()), drains };
-    let (change, saved) = replacement(app, caller, workflow.clone(), &draft, &origin).map_err(failed)?;
-    Ok((change, saved, subject))
+    Ok(subject)
 }
 
 /// Writes a move that ends a request with an error.
@@ -693,6 +753,7 @@ mod tests {
             updated_at: 7,
             revision: 1,
             drain: None,
+            rollout: None,
         };
         Stored { id: "w".into(), version: 1, body }
     }

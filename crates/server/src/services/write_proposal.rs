@@ -279,6 +279,7 @@ impl Writing<'_> {
             handed_out_at: now_ms(),
             workspace: None,
             secrets: SecretUses::default(),
+            progress: None,
         })
     }
 }

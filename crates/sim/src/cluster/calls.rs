@@ -18,6 +18,7 @@ use mainspring_store::prelude::*;
 
 use super::{
     Cluster, ClusterEvent,
+    budgets::answer,
     commit_checker::{CommitChecker, Receipt},
     faults::LEASE_MS,
     node::ProcessEvent,
@@ -288,7 +289,11 @@ impl Cluster {
                 let late = self.rng.below(if is_long { 5 * LEASE_MS } else { 500 });
                 answer.map(|(after, outcome)| (after.saturating_add(late), outcome))
             }
-            (None, None) => self.calls.script(&name, is_long),
+            (None, None) => {
+                let brought = self.calls.script(&name, is_long);
+                let is_model = attempt.effect == "agent";
+                brought.map(|(after, outcome)| (after, if is_model { answer(outcome) } else { outcome }))
+            }
         };
         if let Some((after, outcome)) = brought {
             let event = ProcessEvent::Ended(execution, instance.clone(), attempt.number, outcome);

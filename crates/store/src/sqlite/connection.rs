@@ -38,6 +38,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("sql/migrations/0009.sql"),
     include_str!("sql/migrations/0010.sql"),
     include_str!("sql/migrations/0011.sql"),
+    include_str!("sql/migrations/0012.sql"),
 ];
 
 /// A leaf page holds some twenty small frames. This size was faster overall than 4 and 16 KiB when measured.
