@@ -1,6 +1,6 @@
 //! The checks that a change must pass before it lands: steps in order, each with its time, up to the first failure.
 
-use crate::{conformance, console, limited, need, tidy};
+use crate::{conformance, console, need, test_run, tidy};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +22,8 @@ struct Step {
 enum Work {
     /// Cargo with these arguments.
     Cargo(&'static [&'static str]),
-    /// Cargo with these arguments, which run tests: a test that hangs fails by name.
-    Tests(&'static [&'static str]),
+    /// All tests: a test that hangs fails by name.
+    Tests,
     Tidy,
     /// Compares the cases with the given ones, where those are.
     Conformance,
@@ -37,7 +37,7 @@ const STEPS: [Step; 7] = [
     Step { name: "console", work: Work::Console },
     Step { name: "clippy", work: Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "build", work: Work::Cargo(&["build", "--workspace", "--bins"]) },
-    Step { name: "test", work: Work::Tests(&["test", "--workspace"]) },
+    Step { name: "test", work: Work::Tests },
     Step { name: "conformance", work: Work::Conformance },
 ];
 
@@ -83,7 +83,7 @@ fn perform(root: &Path, step: &Step) -> (Result<String, String>, Duration) {
     let started = Instant::now();
     let outcome = match step.work {
         Work::Cargo(arguments) => cargo(root, arguments),
-        Work::Tests(arguments) => limited::run(root, arguments),
+        Work::Tests => test_run::run(root),
         Work::Tidy => tidy::run(root),
         Work::Console => console::check_if_possible(root),
         Work::Conformance => compare_cases(root, std::env::var_os(CASES_VARIABLE).map(PathBuf::from)),
@@ -94,7 +94,8 @@ fn perform(root: &Path, step: &Step) -> (Result<String, String>, Duration) {
 impl Work {
     fn as_command(&self) -> String {
         match self {
-            Work::Cargo(arguments) | Work::Tests(arguments) => format!("cargo {}", arguments.join(" ")),
+            Work::Cargo(arguments) => format!("cargo {}", arguments.join(" ")),
+            Work::Tests => "cargo test --workspace".to_owned(),
             Work::Tidy => "cargo xtask tidy".to_owned(),
             Work::Console => "cargo xtask console".to_owned(),
             Work::Conformance => "cargo xtask conformance --against DIR".to_owned(),

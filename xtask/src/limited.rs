@@ -1,14 +1,17 @@
-//! `cargo test` with a time limit per test: a test that hangs fails by name instead of blocking the run.
+//! Test processes with a time limit per test: a test that hangs fails by name instead of blocking the run.
 //!
 //! The test harness reports every test that has run for a minute. A reported test that exceeds [`TEST_MS_MAX`] ends the
 //! run, and the error names it.
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, PipeReader, Write},
     path::Path,
-    process::{Command, Stdio},
-    sync::mpsc::{self, RecvTimeoutError},
+    process::{Child, Command},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
     time::{Duration, Instant},
 };
 
@@ -17,6 +20,9 @@ const TEST_MS_MAX: u64 = 600_000;
 
 /// The harness reports a test after this time.
 const REPORTED_AFTER_MS: u64 = 60_000;
+
+/// Longest time in which the output of an ended process is read.
+const OUTPUT_AFTER_EXIT_MS_MAX: u64 = 2_000;
 
 /// The harness's report, after the name of the test.
 const REPORT: &str = " has been running for over 60 seconds";
@@ -51,38 +57,64 @@ impl Slow {
     }
 }
 
-/// Runs cargo with these arguments, forwards its output, and kills it when a test takes too long. The error names the
-/// cause.
+/// Runs cargo with these arguments, shows its output, and kills it when a test takes too long. The error names the cause.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<String, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
-    command.args(arguments).current_dir(root).stdout(Stdio::piped());
-    let named = format!("cargo {}", arguments.join(" "));
-    let mut child = command.spawn().map_err(|error| format!("{named} cannot be run: {error}."))?;
-    let output = child.stdout.take().expect("the output is piped");
-    let (lines, received) = mpsc::channel();
+    command.args(arguments).current_dir(root);
+    let (outcome, output) = watch_process(command);
+    // A closed terminal does not stop the tests.
+    let _ = io::stdout().write_all(&output);
+    outcome.map(|()| String::new()).map_err(|why| format!("cargo {}: {why}", arguments.join(" ")))
+}
+
+/// Runs a process, and kills it when a test takes too long. Returns its output as well. The error names the cause.
+pub(crate) fn watch_process(mut command: Command) -> (Result<(), String>, Vec<u8>) {
+    let (mut child, pipe) = match spawn(&mut command) {
+        Ok(spawned) => spawned,
+        Err(error) => return (Err(format!("it cannot be run: {error}")), Vec::new()),
+    };
+    // The command holds ends of the pipe, and the output ends when all of them are closed.
+    drop(command);
+    let (events, received) = mpsc::channel();
+    let (of_output, output) = (events.clone(), Arc::new(Mutex::new(Vec::new())));
+    let read = output.clone();
     std::thread::spawn(move || {
-        let mut output = BufReader::new(output);
-        let mut line = Vec::new();
-        while output.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
-            let _ = io::stdout().write_all(&line);
-            if lines.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
-                return;
-            }
+        let (mut pipe, mut line) = (BufReader::new(pipe), Vec::new());
+        while pipe.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+            read.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&line);
+            let _ = of_output.send(Event::Line(String::from_utf8_lossy(&line).trim_end().to_owned()));
             line.clear();
         }
+        let _ = of_output.send(Event::OutputEnded);
     });
-    if let Some(report) = watch(&received, Instant::now) {
-        // Cargo ends when the test binary has ended. It stays in our process group, so that Ctrl-C ends it as well.
-        let _ = Command::new("kill").arg("-KILL").args(children(child.id())).status();
-        let _ = child.wait();
-        return Err(report);
+    let process = child.id();
+    let waiting = std::thread::spawn(move || {
+        let status = child.wait();
+        let _ = events.send(Event::Exited);
+        status
+    });
+    let late = watch(&received, Instant::now);
+    if late.is_some() {
+        // Cargo ends when the test executable has ended. Both stay in our process group, so that Ctrl-C ends them as well.
+        let _ = Command::new("kill").arg("-KILL").args(children(process)).arg(process.to_string()).status();
     }
-    match child.wait() {
-        Ok(status) if status.success() => Ok(String::new()),
-        Ok(status) => Err(format!("{named} ended with {status}.")),
-        Err(error) => Err(format!("{named}: {error}.")),
-    }
+    let status = waiting.join().unwrap_or_else(|_| Err(io::Error::other("the thread that waits for it has panicked")));
+    let outcome = match (late, status) {
+        (Some(report), _) => Err(report),
+        (None, Ok(status)) if status.success() => Ok(()),
+        (None, Ok(status)) => Err(format!("it ended with {status}")),
+        (None, Err(error)) => Err(error.to_string()),
+    };
+    let output = std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
+    (outcome, output)
+}
+
+/// Starts a process whose output and errors go to one pipe.
+fn spawn(command: &mut Command) -> io::Result<(Child, PipeReader)> {
+    let (reader, writer) = io::pipe()?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    Ok((command.spawn()?, reader))
 }
 
 /// Lists the child processes of a process, from /proc.
@@ -92,21 +124,33 @@ fn children(process: u32) -> Vec<String> {
     lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Reads the output to its end. The error names the tests that exceeded their deadline.
-fn watch(lines: &mpsc::Receiver<String>, clock: impl Fn() -> Instant) -> Option<String> {
-    let mut slow = Slow::default();
+/// An event of a process.
+enum Event {
+    /// A line of its output.
+    Line(String),
+    OutputEnded,
+    Exited,
+}
+
+/// Reads the events of a process to its end. The error names the tests that exceeded their deadline.
+fn watch(events: &mpsc::Receiver<Event>, clock: impl Fn() -> Instant) -> Option<String> {
+    let (mut slow, mut exited) = (Slow::default(), None);
     loop {
-        let line = match slow.next() {
-            None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(until) => lines.recv_timeout(until.saturating_duration_since(clock())),
+        let until = slow.next().into_iter().chain(exited).min();
+        let event = match until {
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(until) => events.recv_timeout(until.saturating_duration_since(clock())),
         };
-        match line {
-            Ok(line) => slow.read(&line, clock()),
-            Err(RecvTimeoutError::Disconnected) => return None,
+        match event {
+            Ok(Event::Line(line)) => slow.read(&line, clock()),
+            // Another process, which a test left behind, may keep the output open.
+            Ok(Event::Exited) => exited = Some(clock() + Duration::from_millis(OUTPUT_AFTER_EXIT_MS_MAX)),
+            Ok(Event::OutputEnded) | Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) if exited.is_some_and(|until| until <= clock()) => return None,
             Err(RecvTimeoutError::Timeout) => {}
         }
         let over = slow.over(clock());
-        if !over.is_empty() {
+        if exited.is_none() && !over.is_empty() {
             let seconds = TEST_MS_MAX / 1000;
             return Some(format!(
                 "The run was killed: a test has not ended within {seconds} s: {}. Run it alone to find out why.",
@@ -118,7 +162,7 @@ fn watch(lines: &mpsc::Receiver<String>, clock: impl Fn() -> Instant) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use super::{REPORTED_AFTER_MS, Slow, TEST_MS_MAX, run, watch};
+    use super::{Event, OUTPUT_AFTER_EXIT_MS_MAX, REPORTED_AFTER_MS, Slow, TEST_MS_MAX, run, watch, watch_process};
     use std::{
         cell::Cell,
         sync::mpsc,
@@ -148,8 +192,8 @@ mod tests {
 
     #[test]
     fn the_run_ends_when_the_time_is_over_and_names_the_test() {
-        let (lines, received) = mpsc::channel();
-        lines.send("test hangs has been running for over 60 seconds".to_owned()).unwrap();
+        let (events, received) = mpsc::channel();
+        events.send(Event::Line("test hangs has been running for over 60 seconds".to_owned())).unwrap();
         let (now, asked) = (Instant::now(), Cell::new(0));
         // After the report was read, the clock is beyond the limit.
         let clock = || {
@@ -157,13 +201,34 @@ mod tests {
             if asked.get() > 1 { now + REST } else { now }
         };
         assert!(watch(&received, clock).unwrap().contains("within 600 s: hangs."));
-        drop(lines);
+        drop(events);
         assert_eq!(watch(&received, Instant::now), None);
+    }
+
+    #[test]
+    fn output_that_stays_open_after_the_exit_is_not_waited_for() {
+        let (events, received) = mpsc::channel();
+        events.send(Event::Exited).unwrap();
+        let (now, asked) = (Instant::now(), Cell::new(0));
+        let clock = || {
+            asked.set(asked.get() + 1);
+            if asked.get() > 1 { now + Duration::from_millis(OUTPUT_AFTER_EXIT_MS_MAX) } else { now }
+        };
+        assert_eq!(watch(&received, clock), None);
+    }
+
+    #[test]
+    fn the_output_and_the_outcome_of_a_process_are_returned() {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "echo out; echo err >&2; exit 3"]);
+        let (outcome, output) = watch_process(command);
+        assert!(outcome.unwrap_err().contains("exit status: 3"));
+        assert_eq!(String::from_utf8(output).unwrap(), "out\nerr\n");
     }
 
     #[test]
     fn cargo_that_fails_is_said_to_have() {
         let error = run(std::path::Path::new("."), &["no-such-command"]).unwrap_err();
-        assert!(error.starts_with("cargo no-such-command ended with "), "{error}");
+        assert!(error.starts_with("cargo no-such-command: it ended with "), "{error}");
     }
 }

@@ -25,6 +25,7 @@ mod need;
 mod prose;
 mod repository;
 mod schemas;
+mod test_run;
 mod tidy;
 mod token;
 mod words;
