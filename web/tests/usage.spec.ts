@@ -107,3 +107,18 @@ test('usage and the drawer of an agent fit 375 pixels, and axe finds nothing in 
     }
   }
 });
+
+test('the usage of the organization and its budgets are those of the API', async ({ page, server }) => {
+  await run(server);
+  await server.call('PUT', '/api/budgets', { period: 'month', tokens: 5_000_000, onExceeded: 'ask' });
+  const { usage } = (await server.call('GET', '/api/usage?by=workflow')) as { usage: { used: { tokens: number } }[] };
+  await page.goto('/installation?section=usage');
+  const used = page.getByRole('region', { name: 'Usage by workflow' }).getByRole('row').filter({ hasText: 'budgeted' });
+  await expect(used).toContainText(usage[0]!.used.tokens.toLocaleString('en'));
+  const budget = page.getByRole('region', { name: 'Budgets' }).getByRole('row').filter({ hasText: 'Organization' });
+  await expect(budget).toContainText('5,000,000');
+  await expect(budget).toContainText('Asks admins');
+  await server.call('DELETE', '/api/budgets/month');
+  await page.reload();
+  await expect(page.getByText('No budget limits a day or a month.')).toBeVisible();
+});

@@ -49,6 +49,7 @@ async fn main() {
         handed_out_at: u64::MAX,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),
+        progress: None,
     };
     for round in ["first", "second"] {
         let (cpu, begun) = (cpu_time(), Instant::now());

@@ -31,6 +31,13 @@ pub trait Executor: Send + Sync {
     /// attempt.
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome>;
 
+    /// Waits while an attempt that asked people to fill in a form is not continued, and returns the outcome of its call if
+    /// the call ends before. Ends the call once `stop` is requested. Returns at once for an attempt without an open call.
+    fn watch<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Option<Outcome>> {
+        let _ = (attempt, stop);
+        Box::pin(std::future::ready(None))
+    }
+
     /// Recovers an attempt that an earlier process had started or was about to start: ends its remaining processes, and
     /// returns what is known about it.
     fn adopt<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Adopted>;
@@ -80,6 +87,7 @@ struct CancelState {
     cancelled: Notify,
     is_killed: AtomicBool,
     killed: Notify,
+    is_leaving: AtomicBool,
 }
 
 impl CancelHandle {
@@ -95,6 +103,12 @@ impl CancelHandle {
         self.0.cancelled.notify_waiters();
     }
 
+    /// Requests the end because the process ends. Work that continues elsewhere without it is not canceled.
+    pub fn leave(&self) {
+        self.0.is_leaving.store(true, Ordering::SeqCst);
+        self.cancel();
+    }
+
     /// Requests the end without a grace period, because another attempt of the same work is about to start.
     pub fn kill(&self) {
         self.0.is_killed.store(true, Ordering::SeqCst);
@@ -107,6 +121,11 @@ impl CancelSignal {
     /// Returns whether cancellation was requested.
     pub fn is_requested(&self) -> bool {
         self.0.is_cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether the reason for the cancellation is the end of the process.
+    pub fn is_leaving(&self) -> bool {
+        self.0.is_leaving.load(Ordering::SeqCst)
     }
 
     /// Returns once the attempt must end without a grace period.
@@ -160,6 +179,18 @@ impl Executors {
             Ok(Resolved { attempt, redactor }) => redactor.outcome(executor.perform(&attempt, stop).await),
             Err(failure) => Outcome::Failed(failure),
         }
+    }
+
+    /// See [`Executor::watch`]. The values of its secrets are removed from the outcome.
+    pub async fn watch(&self, attempt: &Attempt, stop: CancelSignal) -> Option<Outcome> {
+        let outcome = self.executor_of(attempt)?.watch(attempt, stop).await?;
+        if attempt.secrets.references.is_empty() {
+            return Some(outcome);
+        }
+        Some(match resolve(self.secrets.as_ref(), attempt).await {
+            Ok(Resolved { redactor, .. }) => redactor.outcome(outcome),
+            Err(failure) => Outcome::Failed(failure),
+        })
     }
 
     /// See [`Executor::adopt`]. Nothing is known about an attempt without an executor here, since a process with other

@@ -18,6 +18,7 @@ mod output;
 mod process;
 mod process_group;
 mod process_record;
+pub mod program;
 mod recover;
 mod script;
 mod start;

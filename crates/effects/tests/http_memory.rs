@@ -77,6 +77,7 @@ async fn outcome_of(head: Vec<u8>, piece: &'static [u8]) -> (Outcome, usize) {
         handed_out_at: u64::MAX,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),
+        progress: None,
     };
     let (_cancel_handle, stop) = CancelHandle::pair();
     let before = ALLOCATOR.current_usage();

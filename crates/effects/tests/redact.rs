@@ -5,7 +5,11 @@ use base64::{
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE},
 };
 use mainspring_effects::secrets::{Redactor, SecretValue};
-use mainspring_kernel::{json, value::Value};
+use mainspring_kernel::{
+    effect::{Outcome, Report},
+    json,
+    value::Value,
+};
 
 const VALUE: &str = "p+ss/w0rd \"quöted\"&more";
 
@@ -126,4 +130,23 @@ fn lines_keys_and_numbers_are_redacted() {
 fn a_value_is_not_shown_by_debug() {
     let shown = format!("{:?} {:?}", SecretValue::new(VALUE).unwrap(), redactor());
     assert!(!shown.contains("w0rd"), "{shown}");
+}
+
+/// A handle without its value would not continue the call, and one with it would be in the journal.
+#[test]
+fn a_form_is_redacted_and_a_handle_with_a_value_is_a_failure() {
+    let redactor = Redactor::new([SecretValue::new("hunter2hunter2").unwrap()]);
+    let asked = |question: &str, handle: &str| {
+        let report = Report::Asked { question: question.into(), handle: handle.into() };
+        redactor.outcome(Outcome::Reported(Box::new(report)))
+    };
+    let expected = Report::Asked { question: "is it ***?".into(), handle: "h".into() };
+    assert_eq!(asked("is it hunter2hunter2?", "h"), Outcome::Reported(Box::new(expected)));
+    let continued = Outcome::Reported(Box::new(Report::Continued("state hunter2hunter2".into())));
+    for outcome in [asked("q", "hunter2hunter2"), redactor.outcome(continued)] {
+        match outcome {
+            Outcome::Failed(failure) => assert_eq!(failure.code, "tool_answer_invalid"),
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -90,6 +90,7 @@ impl Place {
             handed_out_at: u64::MAX,
             workspace: Some(self.workspace().to_str().unwrap().into()),
             secrets: mainspring_kernel::secret::SecretUses::default(),
+            progress: None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use mainspring_kernel::{
     cbor,
+    decide::PeriodRaise,
     input::{Input, ORGANIZATION_IN_TRIGGER, Timer},
     record::Record,
     state::State,
@@ -42,6 +43,26 @@ fn of_child(state: &State, input: &Input) -> Option<AuditEntry> {
         action: "execution.start".into(),
         target: start.execution_id.clone(),
         detail: with(Map::from(detail), "workflow"),
+    })
+}
+
+/// The entry for a raise of the budget of a period, beside that of the decision. `None` for an execution without an
+/// organization.
+pub(crate) fn of_raise(state: &State, raise: &PeriodRaise) -> Option<AuditEntry> {
+    let start = state.start.as_ref()?;
+    let organization = start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text)?.to_string();
+    let detail = Map::from([
+        ("period".into(), raise.period.as_str().into()),
+        ("workflow".into(), raise.workflow.as_deref().into()),
+        ("raisedTo".into(), raise.to.to_value()),
+    ]);
+    Some(AuditEntry {
+        organization,
+        at: state.now,
+        actor: raise.by.clone(),
+        action: "budget.raise".into(),
+        target: start.execution_id.clone(),
+        detail: with(detail, "approval"),
     })
 }
 

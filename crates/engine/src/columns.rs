@@ -18,7 +18,7 @@ use mainspring_store::{ExecutionRow, GateRow, HeadRow, Store, StoreError, partit
 
 use crate::{
     derived_columns::{Summary, open_gates},
-    start_request::is_child,
+    start_request::{is_child, rollout_side},
 };
 
 /// Approvals per read.
@@ -142,11 +142,18 @@ impl Found {
         self.compare("executions.workflow", &row.workflow.as_deref(), &state.plan.name.as_deref());
         self.compare("executions.workflow_version", &row.workflow_version.as_deref(), &version);
         // Older releases stored neither of the two.
-        if row.workflow_name.is_some() {
-            self.compare("executions.workflow_name", &row.workflow_name.as_deref(), &said(NAME_IN_TRIGGER));
+        let names = &row.names;
+        if names.workflow_name.is_some() {
+            self.compare("executions.workflow_name", &names.workflow_name.as_deref(), &said(NAME_IN_TRIGGER));
         }
-        if row.parent_id.is_some() {
-            self.compare("executions.parent_id", &row.parent_id.as_deref(), &said(PARENT_IN_TRIGGER));
+        if names.parent_id.is_some() {
+            self.compare("executions.parent_id", &names.parent_id.as_deref(), &said(PARENT_IN_TRIGGER));
+        }
+        let rollout = rollout_side(&start.trigger, state.lineage.depth > 0);
+        self.compare("executions.rollout", &names.rollout, &rollout);
+        // So is the usage of executions that ended with them.
+        if row.usage.is_some() {
+            self.compare("executions.usage", &row.usage, &summary.usage);
         }
         self.compare("executions.idempotency_key", &row.idempotency_key.as_deref(), &said("idempotencyKey"));
         // Older releases did not distinguish the two kinds of children.

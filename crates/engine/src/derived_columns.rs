@@ -1,13 +1,15 @@
 //! The columns of the catalogue that follow from the state of an execution.
 
 use mainspring_kernel::{
+    budget::cost_of,
+    decide::usage_of,
     input::ORGANIZATION_IN_TRIGGER,
     instance::Instance,
     record::Ending,
     state::{ExecutionStatus, GateState, State},
     value::Value,
 };
-use mainspring_store::GateRow;
+use mainspring_store::{GateRow, RowUsage};
 
 /// The facts that a commit stores beside the frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +19,7 @@ pub(crate) struct Summary {
     pub(crate) outcome: Option<String>,
     pub(crate) error: Option<String>,
     pub(crate) completed_at: Option<u64>,
+    pub(crate) usage: Option<RowUsage>,
 }
 
 impl Summary {
@@ -28,8 +31,18 @@ impl Summary {
             outcome: outcome(state, status),
             error: error(state),
             completed_at: state.end.ended_at,
+            usage: state.end.ended_at.map(|_| usage(state)),
         }
     }
+}
+
+/// The usage of the agents and children, 0 without them. A cost above a million of the currency, which no budget permits,
+/// counts as 0.
+fn usage(state: &State) -> RowUsage {
+    let account = usage_of(state).unwrap_or_default();
+    let used = |name| account.get("used").and_then(|used| used.get(name));
+    let tokens = used("tokens").and_then(Value::as_u64).unwrap_or_default().min(i64::MAX as u64);
+    RowUsage { tokens, cost: used("cost").and_then(cost_of).unwrap_or_default() }
 }
 
 fn outcome(state: &State, status: ExecutionStatus) -> Option<String> {

@@ -103,13 +103,11 @@ impl Driver {
         match command {
             Command::Node(event) => {
                 if let NodeEvent::Ended(execution, instance, attempt, outcome) = &event {
-                    let ended = self.attempts.ended(&(*execution, instance.clone(), *attempt));
-                    ended.into_iter().for_each(|underway| {
-                        self.telemetry.record_attempt_end(*execution, &underway, *attempt, outcome)
-                    });
+                    self.see_attempt_end(&(*execution, instance.clone(), *attempt), outcome);
                 }
                 self.node.receive(event);
             }
+            Command::WatchEnded { name, began, ended } => self.watch_ended(name, began, ended),
             Command::Ask(..) if self.node.is_draining() => {}
             Command::Ask(ticket, asker, event) => {
                 self.callers.ask(ticket, asker);
@@ -137,9 +135,11 @@ impl Driver {
             NodeOutput::Commit { commit_id, batch, pause_ms } => self.commits.send(commit_id, batch, pause_ms),
             NodeOutput::Load(execution, number) => self.load(execution, number),
             NodeOutput::Perform(execution, instance, attempt) => self.perform_attempt(execution, instance, attempt),
+            NodeOutput::Stop(name) if self.node.is_draining() => self.attempts.end(&name, CancelHandle::leave),
             NodeOutput::Stop(name) => self.attempts.end(&name, CancelHandle::cancel),
             NodeOutput::Kill(name) => self.attempts.end(&name, CancelHandle::kill),
             NodeOutput::Reconcile(execution, instance, attempt) => self.reconcile(execution, instance, attempt),
+            NodeOutput::Lease(wanted) => self.lease(wanted),
             NodeOutput::Forget(execution, step, number) => self.forget(execution, &step, number),
             NodeOutput::Evaluate(execution, evaluation, suspended) => {
                 self.evaluate(execution, evaluation, *suspended);

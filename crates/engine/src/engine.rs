@@ -78,13 +78,13 @@ impl Engine {
         options: EngineOptions,
         executors: impl FnOnce(&DataDir, &DirLock) -> Executors,
     ) -> Result<Self, EngineError> {
-        let EngineOptions { data_dir, key, scope, evaluator, spans, limits } = options;
+        let EngineOptions { data_dir, key, scope, evaluator, spans, limits, budgets } = options;
         let mut held = data_dir.hold(&key)?;
         let store = SqliteStore::open(&data_dir.journal())?;
         held.begin(&data_dir, &store, now_ms())?;
         let store: Arc<dyn Store> = Arc::new(store);
         let executors = executors(&data_dir, &held);
-        let resources = EngineResources { data_dir: Some((data_dir, held)), sharing: None, spans, limits };
+        let resources = EngineResources { data_dir: Some((data_dir, held)), sharing: None, spans, limits, budgets };
         Self::run(store, key, (executors, evaluator), resources, scope)
     }
 
@@ -96,7 +96,7 @@ impl Engine {
         resources: EngineResources,
         scope: EngineScope,
     ) -> Result<Self, EngineError> {
-        let EngineResources { data_dir, sharing, spans, limits } = resources;
+        let EngineResources { data_dir, sharing, spans, limits, budgets } = resources;
         let loader = Loader::new(store.clone(), key);
         let (leases, member, loader) = match sharing {
             None => (all_of(&*store)?, None, loader),
@@ -126,6 +126,7 @@ impl Engine {
             commands: to_driver,
             spans,
             limits,
+            budgets,
             why_stopped: reasons,
             owned: to_owned,
             effects: to_effects,

@@ -8,7 +8,7 @@ use mainspring_kernel::{
     history::{AttemptHistory, History},
     instance::Instance,
     plan::Plan,
-    record::Ending,
+    record::{Ending, Purpose},
     state::{ExecutionStatus, State},
     time::rfc3339,
     value::{Map, Value},
@@ -126,6 +126,9 @@ pub fn gate_value(open: &OpenGate) -> Value {
         ("expiresAt", rfc3339(gate.expires_at).into()),
         ("resumeToken", open.token.as_str().into()),
     ]);
+    if let (Value::Map(map), Purpose::Form) = (&mut value, gate.purpose) {
+        map.insert("purpose".into(), "form".into());
+    }
     if let (Value::Map(map), Some(child)) = (&mut value, &open.child_id) {
         map.insert("executionId".into(), child.as_str().into());
         map.insert("path".into(), open.path.as_str().into());

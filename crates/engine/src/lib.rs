@@ -29,6 +29,7 @@ pub mod limits;
 pub mod membership;
 pub mod node;
 pub mod options;
+pub mod period_budgets;
 pub mod progress;
 pub mod quarantine;
 pub mod receipts;

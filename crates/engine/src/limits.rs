@@ -172,6 +172,21 @@ pub const ORGANIZATION_EXECUTIONS_MAX: u32 = 50_000;
 /// Timers, deadlines and gates may end early or late by as much.
 pub const CLOCK_APART_MS_MAX: u64 = 2_000;
 
+/// Longest time of a lease of budgets, in milliseconds. A budget that is set, changed or removed concerns running agents
+/// within this time; a shorter one means more requests to the store.
+pub const LEASE_OF_BUDGETS_MS_MAX: u64 = 300_000;
+
+/// Requests for leases of budgets that a node sends at a time. Those for the same account wait for each other in the store,
+/// and more of them would take all connections.
+pub const LEASES_AT_A_TIME: usize = 8;
+
+/// Organizations of which a node remembers that no budget of a day or a month applies. Others cost a request to the
+/// store for each lease.
+pub const UNBUDGETED_ORGANIZATIONS_MAX: usize = 10_000;
+
+/// Workflows that a node remembers so for each organization with budgets of other workflows.
+pub const UNBUDGETED_WORKFLOWS_MAX: usize = 200;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -334,6 +334,7 @@ impl Node {
             Output::Evaluate { execution, evaluation, suspended } => {
                 return Some(NodeOutput::Evaluate(execution, evaluation, suspended));
             }
+            Output::Lease(wanted) => return Some(NodeOutput::Lease(wanted)),
             Output::StopRemote(attempt) => return Some(NodeOutput::StopRemote(attempt)),
             Output::Notify(frame) => {
                 self.count(&frame);

@@ -9,6 +9,7 @@ use crate::{
     data_dir::{DataDir, DirLock},
     evaluator::Evaluator,
     lease::LeaseTiming,
+    period_budgets::PeriodBudgets,
     trace_spans::Spans,
 };
 
@@ -26,6 +27,8 @@ pub struct EngineOptions {
     pub spans: Option<Spans>,
     /// Provides the concurrency limits of organizations. `None` if every execution starts at once.
     pub limits: Option<Arc<dyn Limits>>,
+    /// Provides the budgets for a day or a month. `None` if there are none.
+    pub budgets: Option<Arc<dyn PeriodBudgets>>,
 }
 
 /// Resources of an engine beside its store.
@@ -39,6 +42,8 @@ pub struct EngineResources {
     pub spans: Option<Spans>,
     /// Provides the concurrency limits of organizations. `None` if every execution starts at once.
     pub limits: Option<Arc<dyn Limits>>,
+    /// Provides the budgets for a day or a month. `None` if there are none.
+    pub budgets: Option<Arc<dyn PeriodBudgets>>,
 }
 
 /// Options of a node in a cluster that shares a store.

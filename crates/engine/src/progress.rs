@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use mainspring_kernel::{
     history::Children,
     instance::Instance,
+    leases::LeaseChange,
     plan::{Decision, Plan},
     record::{Ending, FailureDisposition, Record},
     state::State,
@@ -89,6 +90,15 @@ impl<'a> Events<'a> {
                 more.insert("usage".into(), usage.to_value());
                 let agent = agent.as_ref().map(|agent| agent.name(self.plan));
                 return Some(self.event("budget.warning", agent.as_deref(), now, more));
+            }
+            Record::LeaseChanged { change: LeaseChange::Granted { notice, .. }, .. } => {
+                let warns = |budget: &&Value| budget.get("warns").is_some();
+                let warned: Vec<_> = notice.value().as_list()?.iter().filter(warns).cloned().collect();
+                if warned.is_empty() {
+                    return None;
+                }
+                more.insert("budgets".into(), Value::List(warned));
+                return Some(self.event("budget.warning", None, now, more));
             }
             Record::BudgetRaised { agent, amount } => {
                 more.insert("amount".into(), amount.to_value());

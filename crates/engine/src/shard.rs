@@ -5,6 +5,7 @@
 //! commit is in flight, new frames gather for the next one. The simulator runs the same code on virtual time.
 
 mod abandon;
+mod accounts;
 mod approvals;
 mod attempts;
 mod commit;
@@ -24,6 +25,7 @@ mod refusals;
 mod split;
 pub(crate) mod tenants;
 mod timers;
+mod unbudgeted;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -162,6 +164,7 @@ impl Shard {
             Event::TurnChildAway { execution, message, parent, failure } => {
                 self.turn_child_away(now, execution, message, &parent, failure);
             }
+            Event::Unbudgeted(free) => self.queues.unbudgeted.insert(now, free),
             Event::Quarantined(execution, reason) => self.drop_quarantined(execution, reason),
             Event::Due(due) => self.due(due),
             Event::LeaseRenewed(renewal) => self.renewed(&renewal),
@@ -429,6 +432,7 @@ impl Shard {
     fn finish(&mut self, now: u64, execution: ExecutionKey, queued: PendingInput, decision: DecidedTurn) {
         let DecidedTurn { turn, stored } = decision;
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get_mut(&execution) else { return };
+        let mut granted = None;
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
             self.attempts.end(&AttemptId::new(execution, instance.clone(), *attempt));
         }
@@ -438,7 +442,8 @@ impl Shard {
             loaded.draft.take_without_frame(now, queued, &loaded.state);
         } else {
             let now = loaded.state.now;
-            let Turn { results, records, actions, messages } = turn;
+            let Turn { results, records, mut actions, messages } = turn;
+            granted = self.queues.unbudgeted.grant(&loaded.state, &mut actions);
             let via = queued.via();
             let PendingInput { input, message, ticket, audit } = queued;
             let Keys { salting, sealing } = self.keys;
@@ -463,6 +468,7 @@ impl Shard {
             (loaded.head, loaded.next_sequence) = (hash, frame.sequence + 1);
             loaded.summary = Summary::of(&loaded.state);
             loaded.gates.follow(&loaded.state, &frame.records);
+            accounts::note(loaded, &frame.records, now);
             let leases = &self.ownership.leases;
             loaded
                 .draft
@@ -481,6 +487,9 @@ impl Shard {
         self.queues.dirty.insert(execution, loaded.tenant);
         self.reschedule(execution);
         self.weigh(execution);
+        if let Some(input) = granted {
+            self.take(now, execution, PendingInput::without_reply(input));
+        }
     }
 
     /// Sets the wake-up time of an execution from its state. The timers of a split turn fire when it continues.

@@ -14,14 +14,14 @@ use mainspring_kernel::{
     hash::Hash,
     input::{
         INITIATOR_IN_TRIGGER, Lineage, NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, Pinned, Policy,
-        Queue, Start, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
+        Queue, Start, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER,
     },
     key::ExecutionKey,
     limits::{EXECUTIONS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT, RESULT_DEPTH_MAX},
     plan::{Constraints, Plan, Work, endless},
     value::{Map, Value},
 };
-use mainspring_store::{AuditEntry, ExecutionRow, Origin, StoredPlan};
+use mainspring_store::{AuditEntry, ExecutionRow, Origin, ROLLOUT_BYTES_MAX, StartNames, StoredPlan};
 
 use crate::evaluator::{Evaluator, evaluate};
 
@@ -296,9 +296,35 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         workflow_id: said(WORKFLOW_IN_TRIGGER).map(Into::into),
         trigger_id: said(TRIGGER_IN_TRIGGER).map(Into::into),
         parent: start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref()).map(|parent| parent.execution),
-        parent_id: said(PARENT_IN_TRIGGER).filter(|_| child(start).is_some()).map(Into::into),
-        workflow_name: said(NAME_IN_TRIGGER).map(Into::into),
+        names: StartNames {
+            parent_id: said(PARENT_IN_TRIGGER).filter(|_| child(start).is_some()).map(Into::into),
+            workflow_name: said(NAME_IN_TRIGGER).map(Into::into),
+            rollout: rollout_side(&start.trigger, child(start).is_some()),
+        },
+        usage: None,
     }
+}
+
+/// Trigger key of the rollout that chose the definition: an object with the texts `id` and `version`. In the trigger of a
+/// child it is in the entry of the child's workflow in [`WORKFLOWS_IN_TRIGGER`], since a child has one trigger for all.
+pub const ROLLOUT_IN_TRIGGER: &str = "rollout";
+
+/// The rollout that chose the definition of an execution, in its trigger.
+pub fn rollout_of(trigger: &Value, is_child: bool) -> Option<&Value> {
+    if !is_child {
+        return trigger.get(ROLLOUT_IN_TRIGGER);
+    }
+    let own = trigger.get(WORKFLOW_IN_TRIGGER)?;
+    let mut entries = trigger.get(WORKFLOWS_IN_TRIGGER)?.as_map()?.values();
+    entries.find(|entry| entry.get(WORKFLOW_IN_TRIGGER) == Some(own))?.get(ROLLOUT_IN_TRIGGER)
+}
+
+/// The column of [`rollout_of`]: `ROLLOUT/VERSION`.
+pub(crate) fn rollout_side(trigger: &Value, is_child: bool) -> Option<String> {
+    let rollout = rollout_of(trigger, is_child)?;
+    let said = |key| rollout.get(key).and_then(Value::as_text);
+    let side = format!("{}/{}", said("id")?, said("version")?);
+    Some(side).filter(|side| side.len() <= ROLLOUT_BYTES_MAX)
 }
 
 /// The failure code for the parent of a child that could not start.

@@ -71,6 +71,7 @@ pub(crate) fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::Failed(_) => "failed",
         Outcome::Stopped(_) => "stopped",
         Outcome::Interrupted => "interrupted",
+        Outcome::Reported(_) => "reported",
         Outcome::Cancelled(_) => "cancelled",
         Outcome::Child { end: ChildEnd::Done(_), .. } | Outcome::ChildWithUsage { end: ChildEnd::Done(_), .. } => {
             "done"
@@ -114,7 +115,9 @@ impl SpanStart {
 /// The spans that end with a turn.
 pub(crate) fn ended(state: &State, input: &Input, records: &[Record], start: SpanStart) -> Vec<Arc<Span>> {
     let mut spans = Vec::new();
-    if let Input::Receipt { instance, attempt, outcome } = input {
+    if let Input::Receipt { instance, attempt, outcome } = input
+        && !matches!(outcome, Outcome::Reported(_))
+    {
         let ended = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: outcome_label(outcome) };
         let fault = records.iter().find_map(|record| fault_of(record, instance));
         spans.extend(span(state, ended, start, fault));

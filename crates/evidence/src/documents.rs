@@ -263,5 +263,6 @@ fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Call => "call",
         Purpose::Budget => "budget",
         Purpose::Question => "question",
+        Purpose::Form => "form",
     }
 }

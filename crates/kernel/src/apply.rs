@@ -13,13 +13,14 @@ use crate::{
     instance::{Instance, Scope},
     plan::{AgentPart, Loop, Over, Work},
     record::{FailureDisposition, Fault, Payload, Record},
-    state::{ChildState, Cleanup, GateState, Signal, Started, State, Status, StepState, StepTimes},
+    state::{CallState, ChildState, Cleanup, GateState, Signal, Started, State, Status, StepState, StepTimes},
     value::Value,
     value_size,
 };
 
 mod blocks;
 mod budgets;
+mod calls;
 mod conversations;
 pub(crate) mod size;
 
@@ -44,11 +45,14 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. } | Record::StepLogged { .. }) => Running,
         (Running, Record::AnswerRejected { .. } | Record::MessagesRead { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
+        // Every attempt may need a lease, and an answer to a request may cover other calls only.
+        (Running | Retrying | Waiting | WaitingApproval, Record::LeaseAwaited { .. }) => Waiting,
         // A retry, or a call that was approved, may need a larger budget.
-        (Running | Retrying | WaitingApproval, Record::GateOpened { .. }) => WaitingApproval,
+        (Running | Retrying | Waiting | WaitingApproval, Record::GateOpened { .. }) => WaitingApproval,
 
-        (Running | Retrying | WaitingApproval, Record::AttemptStarted { .. }) => Running,
-        (Running, Record::AttemptStopping { .. }) => Running,
+        (Running | Retrying | Waiting | WaitingApproval, Record::AttemptStarted { .. }) => Running,
+        (Running, Record::AttemptStopping { .. } | Record::AttemptContinued { .. }) => Running,
+        (Running | WaitingApproval, Record::AttemptResumed { .. }) => Running,
         (Running, Record::AttemptFailed { retry_at: Some(_), .. }) => Retrying,
         (Running, Record::AttemptFailed { retry_at: None, .. }) => Running,
 
@@ -141,16 +145,12 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
                 root.is_failing = true;
             }
         }
-        Record::BudgetReserved { instance, amount } => {
-            budgets::reserve(state, instance, *amount).map_err(|why| illegal(state, record, why))?
-        }
-        Record::BudgetSettled { instance, amount } => budgets::settle(state, instance, *amount),
-        Record::BudgetRaised { agent, .. } | Record::BudgetWarned { agent, .. } => {
-            match budgets::account(state, agent.as_ref()) {
-                Some(account) => budgets::adjust(account, record),
-                None => return Err(illegal(state, record, "where no budget is")),
-            }
-        }
+        Record::BudgetReserved { .. }
+        | Record::BudgetSettled { .. }
+        | Record::BudgetRaised { .. }
+        | Record::BudgetWarned { .. }
+        | Record::LeaseChanged { .. } => budgets::change(state, record).map_err(|why| illegal(state, record, why))?,
+        Record::ToolsPinned { tools } => calls::pin(state, tools),
         Record::ParentNotified => state.counts.parent_notices += 1,
         Record::Queued { queue } if is_untouched(state) => state.queue = Some(*queue),
         Record::Queued { .. } => return Err(illegal(state, record, "where work has begun")),
@@ -269,6 +269,9 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
         blocks::begin_step(state, &scope, instance, next);
         state.counts.uncounted = state.counts.uncounted.saturating_add(u32::from(next.is_final()));
     }
+    if next != Status::Waiting {
+        state.counts.budgets.leases.waiting.remove(instance);
+    }
     if next.is_final() {
         budgets::end_step(state, instance);
         conversations::end_step(state, instance, &step);
@@ -287,6 +290,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
 /// execution nothing reads even those.
 fn let_go(state: &State, step: &mut StepState) {
     step.input = Value::Null;
+    step.call = CallState::default();
     // The steps of `finally` read them.
     if state.end.ending.is_some() && state.plan.finally.is_none() {
         step.output = Value::Null;
@@ -321,8 +325,17 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
         (Record::GateOpened { .. }, _) => {
             state.steps.get(instance).and_then(|step| step.gate.as_ref()).is_none_or(|gate| !gate.is_open)
         }
+        (Record::LeaseAwaited { lease, .. }, _) => state.counts.budgets.leases.may_await(*lease),
+        // A signal or a sleep has no attempts and no gates.
+        (Record::AttemptStarted { .. }, _) => {
+            let status = state.steps.get(instance).map(|step| step.status);
+            status != Some(Status::Waiting) || state.counts.budgets.leases.waiting.contains_key(instance)
+        }
         (Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }, _) => {
             state.started_workflow(instance).is_some() && state.open.attempts.contains(instance)
+        }
+        (Record::AttemptContinued { attempt, .. } | Record::AttemptResumed { attempt, .. }, _) => {
+            calls::may_continue(state, instance, *attempt)
         }
         _ => true,
     };
@@ -344,6 +357,7 @@ fn pending(now: u64) -> StepState {
         gate: None,
         memory_bytes: 0,
         child: ChildState::default(),
+        call: CallState::default(),
         times: StepTimes { handed_out_at: now, started_at: now, ..StepTimes::default() },
     }
 }
@@ -374,6 +388,8 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
         Record::AttemptStarted { attempt, timeout_at, .. } => {
             begin_attempt(state, instance, step, *attempt, *timeout_at)
         }
+        Record::AttemptContinued { handle, .. } => calls::proceed(step, known(state, handle)),
+        Record::AttemptResumed { timeout_at, .. } => calls::resume(step, *timeout_at, state.now),
         Record::ChildWaits { count, .. } => step.child.notices = *count,
         Record::ExecutionsGiven { count, .. } => {
             state.counts.executions = state.counts.executions.saturating_add(*count);
@@ -389,17 +405,16 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             (step.failure, step.times.wake_at, step.times.timeout_at) = (Some(fault.failure()), *retry_at, None);
         }
         Record::WaitStarted { until, .. } => step.times.wake_at = *until,
-        Record::GateOpened { .. } => step.gate = Some(gate(state, record)),
-        Record::GateDecided { gate: _, by, decision, .. } => decided(step, by.as_deref(), *decision),
-        Record::StepCompleted { output, .. } => {
-            step.output = known(state, output);
-            step.failure = None;
-            if let Some(name) = &state.plan.step(instance.step).output_variable {
-                state.counts.memory_bytes += value_size::of_variable(name, &step.output);
-                let former = state.outputs.insert(name.clone(), step.output.clone());
-                state.counts.memory_bytes -= former.map_or(0, |former| value_size::of_variable(name, &former));
-            }
+        Record::LeaseAwaited { .. } => budgets::await_lease(state, instance, step, record),
+        Record::GateOpened { .. } => {
+            step.gate = Some(gate(state, record));
+            step.times.asked_at = Some(state.now);
         }
+        Record::GateDecided { by, decision, reason, .. } => {
+            decided(step, by.as_deref(), *decision);
+            calls::answer(step, *decision, by.as_deref(), reason.value());
+        }
+        Record::StepCompleted { output, .. } => complete(state, instance, step, output),
         Record::StepFailed { fault, disposition, .. } => {
             state.journal.has_erased |= fault.text == Payload::Erased;
             state.end.with_failures |= *disposition == FailureDisposition::Tolerated;
@@ -417,12 +432,23 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
     }
 }
 
+fn complete(state: &mut State, instance: &Instance, step: &mut StepState, output: &Payload) {
+    step.output = known(state, output);
+    step.failure = None;
+    if let Some(name) = &state.plan.step(instance.step).output_variable {
+        state.counts.memory_bytes += value_size::of_variable(name, &step.output);
+        let former = state.outputs.insert(name.clone(), step.output.clone());
+        state.counts.memory_bytes -= former.map_or(0, |former| value_size::of_variable(name, &former));
+    }
+}
+
 fn begin_attempt(state: &mut State, instance: &Instance, step: &mut StepState, attempt: u32, timeout_at: Option<u64>) {
     // An attempt of a function runs in the sandbox and is not counted as a call.
     let goes_out = state.plan.step(instance.step).work.goes_out();
     state.counts.calls = state.counts.calls.saturating_add(u32::from(goes_out));
     (step.attempt, step.times.timeout_at, step.stopping, step.times.wake_at) = (attempt, timeout_at, None, None);
     (step.child.notices, step.child.executions, step.times.handed_out_at) = (0, 0, state.now);
+    calls::begin(step);
 }
 
 fn take_signal(state: &mut State, id: &str) {
@@ -491,6 +517,7 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
             | Record::RoundEnded { .. }
             | Record::AnswerRejected { .. }
             | Record::MessagesRead { .. }
+            | Record::AttemptContinued { .. }
     );
     if !ends_attempt {
         return;
@@ -511,7 +538,10 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
 fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Record) {
     match record {
         // These records do not change the status of the step.
-        Record::StepLogged { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. } => return,
+        Record::StepLogged { .. }
+        | Record::AttemptContinued { .. }
+        | Record::ExecutionsGiven { .. }
+        | Record::ExecutionsReturned { .. } => return,
         Record::ChildWaits { count, .. } => {
             if count % 2 == 1 {
                 state.open.held_children.insert(instance.clone());
@@ -523,7 +553,10 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
         // After any other record of the step, the child is no longer known to wait for approvals.
         _ => drop(state.open.held_children.remove(instance)),
     }
-    let is_out = matches!(record, Record::AttemptStarted { .. } | Record::AttemptStopping { .. });
+    let is_out = matches!(
+        record,
+        Record::AttemptStarted { .. } | Record::AttemptResumed { .. } | Record::AttemptStopping { .. }
+    );
     if is_out {
         state.open.attempts.insert(instance.clone())
     } else {
@@ -539,7 +572,8 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
         scope.waiting = scope.waiting + u32::from(waits) - u32::from(waited);
     }
     let timer = match record {
-        Record::AttemptStarted { attempt, timeout_at: Some(at), .. } => {
+        Record::AttemptStarted { attempt, timeout_at: Some(at), .. }
+        | Record::AttemptResumed { attempt, timeout_at: Some(at), .. } => {
             (*at, Timer::Attempt(instance.clone(), *attempt))
         }
         Record::AttemptFailed { attempt, retry_at: Some(at), .. } => (*at, Timer::Retry(instance.clone(), attempt + 1)),
@@ -559,6 +593,7 @@ fn known(state: &mut State, payload: &Payload) -> Value {
 mod tests {
     use super::*;
     use crate::{
+        budget::Usage,
         failure::{Class, Failure},
         plan::Decision,
         record::{Purpose, SkipReason, StopReason},
@@ -605,10 +640,13 @@ mod tests {
             ("round", Record::RoundStarted { instance: instance(), round: 0 }),
             ("rounded", Record::RoundEnded { instance: instance(), round: 0 }),
             ("attempt", Record::AttemptStarted { instance: instance(), attempt: 1, timeout_at: None }),
+            ("continued", Record::AttemptContinued { instance: instance(), attempt: 1, handle: null() }),
+            ("resumed", Record::AttemptResumed { instance: instance(), attempt: 1, timeout_at: None }),
             ("stopping", Record::AttemptStopping { instance: instance(), attempt: 1, reason: StopReason::Timeout }),
             ("retry", Record::AttemptFailed { instance: instance(), attempt: 1, fault: fault(), retry_at: Some(0) }),
             ("again", Record::AttemptFailed { instance: instance(), attempt: 1, fault: fault(), retry_at: None }),
             ("wait", Record::WaitStarted { instance: instance(), until: None }),
+            ("lease", Record::LeaseAwaited { instance: instance(), attempt: 1, lease: 1, amount: Usage::default() }),
             ("gate", gate),
             ("decided", Record::GateDecided { instance: instance(), gate: 1, decision, by, reason }),
             ("taken", Record::SignalTaken { instance: instance(), id: "s".into() }),
@@ -638,10 +676,10 @@ mod tests {
             picture,
             [
                 "pending: skipped>skipped started>running failed>failed",
-                "running: branch>running logged>running child>running given>running returned>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
-                "retrying: attempt>running gate>waiting_approval completed>completed failed>failed cancelled>cancelled",
-                "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
-                "waiting_approval: attempt>running gate>waiting_approval decided>waiting_approval completed>completed failed>failed cancelled>cancelled",
+                "running: branch>running logged>running child>running given>running returned>running round>running rounded>running attempt>running continued>running resumed>running stopping>running retry>retrying again>running wait>waiting lease>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
+                "retrying: attempt>running lease>waiting gate>waiting_approval completed>completed failed>failed cancelled>cancelled",
+                "waiting: attempt>running lease>waiting gate>waiting_approval taken>waiting completed>completed failed>failed cancelled>cancelled",
+                "waiting_approval: attempt>running resumed>running lease>waiting gate>waiting_approval decided>waiting_approval completed>completed failed>failed cancelled>cancelled",
                 "completed: ",
                 "failed: ",
                 "skipped: ",

@@ -44,6 +44,9 @@ pub const NAMES: [&str; QUANTITIES] = ["tokens", "cost", "modelCalls", "toolCall
 /// The place of the cost among the quantities.
 const COST: usize = 1;
 
+/// The place of the time among the quantities. A call may take the time that is left, so only an empty budget refuses it.
+pub const TIME: usize = 4;
+
 impl Usage {
     /// The amounts in the order of [`NAMES`].
     pub fn amounts(&self) -> [u64; QUANTITIES] {
@@ -81,7 +84,21 @@ impl Usage {
         Value::Map(amounts.map(|(place, (name, amount))| (name.to_string(), shown(place, amount))).collect::<Map>())
     }
 
-    /// Reads amounts that [`to_value`](Self::to_value) wrote; a missing one is 0.
+    /// Reads amounts of any size that [`to_value`](Self::to_value) wrote; a missing one is 0.
+    pub(crate) fn of_shown(value: &Value) -> Self {
+        Self::of_amounts(core::array::from_fn(|place| {
+            let amount = value.get(NAMES[place]);
+            match place {
+                // The conversion saturates.
+                COST => amount
+                    .and_then(Value::as_number)
+                    .map_or(0, |units| (units.as_double() * COST_UNIT as f64 + 0.5) as u64),
+                _ => amount.and_then(Value::as_u64).unwrap_or_default(),
+            }
+        }))
+    }
+
+    /// The same for costs up to a million; a larger one is 0.
     pub(crate) fn of_value(value: &Value) -> Self {
         Self::of_amounts(core::array::from_fn(|place| {
             let amount = value.get(NAMES[place]);
@@ -233,6 +250,10 @@ pub struct ModelTerms {
     pub date: Option<String>,
     /// The models by name.
     pub models: BTreeMap<String, ModelTerm>,
+    /// True if calls need a lease of the budgets of their period; see [`Leases`].
+    pub needs_leases: bool,
+    /// The number of people who have to approve a raise of a budget; 1 without a rule of the policy.
+    pub raise_approvals: Option<u32>,
 }
 
 /// The settings of one model that budgets depend on.

@@ -17,12 +17,16 @@ mod evaluations;
 mod executions;
 mod failures;
 mod gates;
+mod leases;
 mod loops;
 mod messages;
+mod reports;
 mod waits;
 
 pub use budgets::usage_of;
 pub use children::{canceled_by, child_key, child_key_of};
+pub use leases::{PeriodRaise, raises};
+pub use reports::{Words, unfit_answer};
 pub use {begin::too_deep, evaluations::unfit_input};
 
 use alloc::{
@@ -34,15 +38,16 @@ use alloc::{
 use core::cmp::Reverse;
 
 pub use crate::decide_version::{
-    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
-    SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
+    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, LEASES_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
+    REPORTS_SINCE, SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
 };
 use crate::{
     apply::{IllegalTransition, apply, size::RECORD_BYTES},
+    budget::Usage,
     effect::Attempt,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
-    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, Start, Timer, WORKFLOW_IN_TRIGGER},
+    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, Start, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{
@@ -52,7 +57,6 @@ use crate::{
     },
     plan::{AgentPart, Work},
     record::{Ending, FailureDisposition, Fault, Payload, Record},
-    secret::{SecretUses, references_of},
     state::{CHILD_EFFECT, ExecutionStatus, State, Status, View},
     value::{Map, Value},
     value_size::of_value,
@@ -106,6 +110,17 @@ pub enum Action {
         instance: Instance,
         /// Attempt number, from 1.
         attempt: u32,
+    },
+    /// Request a lease of the budgets for this day and month. The answer is [`Input::Lease`].
+    Lease {
+        /// Number of the lease within the execution, from 1.
+        lease: u32,
+        /// The amounts that the first call needs.
+        amount: Usage,
+        /// The root of the execution's tree, whose workflow pays as well.
+        root: ExecutionKey,
+        /// The time of the execution, in milliseconds since 1970.
+        at: u64,
     },
 }
 
@@ -237,41 +252,18 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         root: state.root(),
         execution_id: start.execution_id.clone(),
         organization: start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into),
-        workflow_id: workflow_of(state).map(Into::into),
+        workflow_id: state.workflow().map(Into::into),
         step: instance.name(&state.plan),
         number: step.attempt,
-        effect,
-        params,
         intent: step.intent?,
         key_per_attempt: planned.key_per_attempt,
         handed_out_at: step.times.handed_out_at,
         workspace: start.workspace.clone(),
-        secrets: secrets_of(state, instance),
+        secrets: effects::secrets_of(state, instance),
+        progress: reports::progress_of(state, step, &effect, &params).map(Box::new),
+        effect,
+        params,
     })
-}
-
-/// Returns the secrets that a step uses. They are those that the author of the plan wrote: the parameters of an agent's tool
-/// call come from a model and name none.
-fn secrets_of(state: &State, instance: &Instance) -> SecretUses {
-    let Work::Effect { params, .. } = &state.plan.step(instance.step).work else { return SecretUses::default() };
-    if state.plan.agent_part(instance.step).is_some() {
-        return SecretUses::default();
-    }
-    let references = references_of(params);
-    if references.is_empty() {
-        return SecretUses::default();
-    }
-    SecretUses { workflow: workflow_of(state).map(Into::into), references }
-}
-
-/// Returns the id of the workflow in its catalogue. The name of the definition identifies it if there is no catalogue.
-fn workflow_of(state: &State) -> Option<&str> {
-    let trigger = state.start.as_ref().map(|start| &start.trigger);
-    let said = |key| trigger.and_then(|trigger| trigger.get(key)).and_then(Value::as_text);
-    match said(ORGANIZATION_IN_TRIGGER) {
-        Some(_) => said(WORKFLOW_IN_TRIGGER),
-        None => state.plan.name.as_deref(),
-    }
 }
 
 struct Decider<'a> {
@@ -399,6 +391,7 @@ impl Decider<'_> {
             Input::Admit => self.admit(),
             Input::Cancel { reason, by } => self.cancel(reason, by),
             Input::SkipCleanup { by } => self.skip_cleanup(by),
+            Input::Lease { lease, change } => self.lease_answered(*lease, change),
             Input::Continue => Ok(()),
             Input::ChildWaits { instance, attempt, count } => self.child_waits(instance, *attempt, *count),
         }
@@ -513,6 +506,8 @@ impl Decider<'_> {
                 self.consider_loop(&instance)?;
             } else if evaluates {
                 return Ok(());
+            } else if let Some((instance, call)) = self.next_released() {
+                self.take_up(&instance, call)?;
             } else if let Some((_, instance)) = self.agenda.ready.pop_first() {
                 self.no_longer_waits(&instance);
                 self.dispatch(&instance)?;
@@ -520,6 +515,7 @@ impl Decider<'_> {
                 break;
             }
         }
+        self.return_leases(false)?;
         self.hold_or_set_deadline()
     }
 
@@ -574,10 +570,6 @@ impl Decider<'_> {
 
     fn is_going_to_fail(&self) -> bool {
         self.state.blocks.scopes.get(&Scope::root()).is_some_and(|root| root.is_failing)
-    }
-
-    fn cancel_step(&mut self, instance: &Instance, reason: &str) -> Result<(), IllegalTransition> {
-        self.record(Record::StepCancelled { instance: instance.clone(), reason: reason.into() })
     }
 
     /// Counts bytes towards the size of the turn, for decide versions up to 4. Later versions count payloads as they

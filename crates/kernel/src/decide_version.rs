@@ -2,7 +2,7 @@
 
 /// Version of the rules in [`decide`](crate::decide). An execution pins the version at its start. A change that makes an input
 /// produce other records is made under a higher version only, or replays of older journals would fail.
-pub const DECIDE_VERSION: u32 = 11;
+pub const DECIDE_VERSION: u32 = 12;
 
 /// Decide version that introduced these rules:
 ///
@@ -79,3 +79,10 @@ pub(crate) const SENT_MESSAGES_SINCE: u32 = 11;
 
 /// Version since which the nesting of inputs and outputs is limited. Deeper ones were written and could not be read again.
 pub const DEPTH_SINCE: u32 = 11;
+
+/// Version since which the calls of agents need leases of the budgets for a day or a month, if there are such budgets.
+pub const LEASES_SINCE: u32 = 12;
+
+/// Version since which an attempt can report before its end: the tools that it found, a call that continues in a tool server,
+/// and a form that a tool server asks people to fill in.
+pub const REPORTS_SINCE: u32 = 12;

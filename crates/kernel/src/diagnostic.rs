@@ -54,7 +54,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 47] = [
+pub const CODES: [&str; 50] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -99,13 +99,16 @@ pub const CODES: [&str; 47] = [
     DENIAL_NOT_CAUGHT,
     RULE_MATCHES_NOTHING,
     WHOLE_RESULT_IN_TEXT,
+    UNKNOWN_SCHEMA_KEYWORD,
+    VALUE_NOT_IN_SCHEMA,
+    LOOP_OVER_NO_LIST,
     UNUSED_ALLOW,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
 ];
 
 /// The codes of warnings that a definition may accept with `allow`, those of a server included.
-pub const WARNINGS: [&str; 24] = [
+pub const WARNINGS: [&str; 27] = [
     DUPLICATE_OUTPUT_VARIABLE,
     BAD_CONDITION,
     PATH_NOT_IN_SCHEMA,
@@ -126,6 +129,9 @@ pub const WARNINGS: [&str; 24] = [
     DENIAL_NOT_CAUGHT,
     RULE_MATCHES_NOTHING,
     WHOLE_RESULT_IN_TEXT,
+    UNKNOWN_SCHEMA_KEYWORD,
+    VALUE_NOT_IN_SCHEMA,
+    LOOP_OVER_NO_LIST,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
     OF_SERVERS[0],
@@ -161,6 +167,12 @@ pub const DENIAL_NOT_CAUGHT: &str = "denial_not_caught";
 pub const RULE_MATCHES_NOTHING: &str = "rule_matches_nothing";
 /// See [`CODES`].
 pub const WHOLE_RESULT_IN_TEXT: &str = "whole_result_in_text";
+/// See [`CODES`].
+pub const UNKNOWN_SCHEMA_KEYWORD: &str = "unknown_schema_keyword";
+/// See [`CODES`].
+pub const VALUE_NOT_IN_SCHEMA: &str = "value_not_in_schema";
+/// See [`CODES`].
+pub const LOOP_OVER_NO_LIST: &str = "loop_over_no_list";
 /// See [`CODES`].
 pub const UNUSED_ALLOW: &str = "unused_allow";
 /// See [`CODES`].

@@ -4,8 +4,10 @@
 
 use alloc::{
     boxed::Box,
+    collections::BTreeMap,
     format,
     string::{String, ToString},
+    vec::Vec,
 };
 use core::{fmt::Display, mem::take};
 
@@ -71,6 +73,47 @@ pub struct Attempt {
     pub workspace: Option<String>,
     /// The secrets that the attempt uses. `params` has their names alone.
     pub secrets: SecretUses,
+    /// Reports of the attempt and the execution so far. `None` where nothing can be reported: in executions under
+    /// older rules, and outside of executions.
+    pub progress: Option<Box<Progress>>,
+}
+
+/// The reports that concern an attempt. Its executor continues from them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Progress {
+    /// The pinned tools with their digests: the called tool alone, or all of the execution for a call of a model.
+    pub pins: BTreeMap<String, Hash>,
+    /// The call that continues in a tool server, as its executor has reported it. Null if there is none.
+    pub handle: Value,
+    /// The answer to the form of the last report: `{action}` or `{action, content}`. Null if there is none.
+    pub answer: Value,
+    /// True if the attempt is dispatched only to be stopped: its executor sends nothing but the end of its call or task.
+    pub is_stopping: bool,
+}
+
+/// A report of an attempt before its end. It continues once the report is durable.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    /// Tools that the execution uses for the first time. Nothing was called.
+    Tools(Vec<PinnedTool>),
+    /// The call continues in a tool server. The handle is the executor's way to ask for it.
+    Continued(Value),
+    /// A tool server asks people to fill in a form before the call continues.
+    Asked {
+        /// `{server, tool, message, form}`, as [`Form`](crate::form::Form) reads it.
+        question: Value,
+        /// The executor's way to continue the call.
+        handle: Value,
+    },
+}
+
+/// A tool as an execution saw it first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedTool {
+    /// The name by which the execution calls it.
+    pub name: String,
+    /// Hash of its server, its description and its schemas.
+    pub digest: Hash,
 }
 
 /// Outcome of an attempt.
@@ -104,6 +147,8 @@ pub enum Outcome {
         /// The amounts by which people have raised budgets there.
         raised: Box<Usage>,
     },
+    /// The attempt has not ended. It reports what has to be durable before it continues.
+    Reported(Box<Report>),
 }
 
 /// Result of a child execution, as its parent receives it.
@@ -158,6 +203,16 @@ impl Outcome {
                 };
                 if let Some(why) = refused {
                     *end = ChildEnd::Failed(undecodable(&why));
+                }
+            }
+            Self::Reported(report) => {
+                let refused = match &**report {
+                    Report::Tools(_) => None,
+                    Report::Continued(handle) => unstorable(handle),
+                    Report::Asked { question, handle } => unstorable(question).or_else(|| unstorable(handle)),
+                };
+                if let Some(why) = refused {
+                    return Self::Failed(undecodable(&why));
                 }
             }
             Self::Interrupted | Self::Cancelled(_) => {}

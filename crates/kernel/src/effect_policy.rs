@@ -20,7 +20,7 @@ mod tree;
 use crate::{
     budget::ModelTerms,
     flow::Surroundings,
-    limits::EFFECT_RULES_MAX,
+    limits::{APPROVAL_COUNT_MAX, EFFECT_RULES_MAX},
     plan::{
         ClassSource, EffectClass, Guard, Loop, Over, PROPOSE_TOOL, Pattern, Plan, RuleError, RuleReader, Verdict,
         VerdictRules, Work,
@@ -35,7 +35,7 @@ use flows::FlowRules;
 pub use tree::{Tree, TreeTooLarge};
 
 /// The keys of `policy` in a settings file.
-const KEYS: [&str; 5] = ["classes", "trusted", "verdicts", "organizations", "flows"];
+const KEYS: [&str; 6] = ["classes", "trusted", "verdicts", "organizations", "flows", "raises"];
 
 /// The policy of an installation. The rules of a workflow are part of its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,6 +54,10 @@ pub struct EffectPolicy {
     annotated: BTreeMap<String, EffectClass>,
     /// The configured models and their prices, which plans with agents pin.
     models: Option<ModelTerms>,
+    /// True if the calls of agents need leases of the budgets for a day or a month.
+    needs_leases: bool,
+    /// The number of people who approve a raise of a budget, if a rule sets it.
+    raise_approvals: Option<u32>,
 }
 
 /// The decision about one call, and its reasons.
@@ -133,6 +137,7 @@ impl EffectPolicy {
                 "verdicts" => policy.installation = reader.verdicts("policy.verdicts", value),
                 "flows" => policy.flows = FlowRules::read(&mut reader, value),
                 "organizations" => policy.organizations = organizations(&mut reader, value),
+                "raises" => policy.raise_approvals = raises(&mut reader, value),
                 _ => {
                     let help = format!("the keys are {}", KEYS.join(", "));
                     reader.refuse(format!("policy.{key}"), "this key is not known", help);
@@ -162,6 +167,21 @@ impl EffectPolicy {
     pub fn with_models(mut self, models: ModelTerms) -> Self {
         self.models = Some(models);
         self
+    }
+
+    /// Lets the calls of agents lease from the budgets for a day or a month.
+    pub fn with_leases(mut self) -> Self {
+        self.needs_leases = true;
+        self
+    }
+
+    /// Returns the terms of models that a plan pins, if it has agents.
+    fn terms_for(&self, plan: &Plan) -> Option<ModelTerms> {
+        let Self { models, needs_leases, raise_approvals, .. } = self;
+        let is_set = models.is_some() || *needs_leases || raise_approvals.is_some();
+        let own = || models.clone().unwrap_or_default();
+        let terms = || ModelTerms { needs_leases: *needs_leases, raise_approvals: *raise_approvals, ..own() };
+        (is_set && plan.has_agents()).then(terms)
     }
 
     /// Returns the tools of a plan before whose calls a person is asked because no rule classifies them. Empty without
@@ -344,12 +364,12 @@ impl EffectPolicy {
     /// The same for a plan among those of a [`Tree`].
     pub fn guarded_within(&self, plan: &Arc<Plan>, organization: Option<&str>, around: &Surroundings) -> Arc<Plan> {
         let guards = self.guards_within(plan, organization, around);
-        let models = self.models.as_ref().filter(|_| plan.has_agents());
+        let models = self.terms_for(plan);
         if guards.is_empty() && models.is_none() {
             return plan.clone();
         }
         let mut plan = Plan::clone(plan);
-        plan.models = models.cloned();
+        plan.models = models;
         let mut tables = self.tool_guards(&plan, organization, around);
         for (step, guard) in guards {
             plan.steps[step as usize].guard = Some(guard);
@@ -393,6 +413,29 @@ fn classes(reader: &mut RuleReader, value: &Value) -> BTreeMap<Pattern, EffectCl
         }
     }
     classes
+}
+
+/// Reads the rules for raises of budgets: `{approvals: 2}`.
+fn raises(reader: &mut RuleReader, value: &Value) -> Option<u32> {
+    let mut approvals = None;
+    for (key, value) in reader.map("policy.raises", value) {
+        let path = format!("policy.raises.{key}");
+        match key.as_str() {
+            "approvals" => {
+                let count = value.as_u64().and_then(|count| u32::try_from(count).ok());
+                approvals = count.filter(|count| (1..=APPROVAL_COUNT_MAX).contains(count));
+                if approvals.is_none() {
+                    reader.refuse(
+                        path,
+                        "this value is not possible",
+                        format!("write a number from 1 to {APPROVAL_COUNT_MAX}"),
+                    );
+                }
+            }
+            _ => reader.refuse(path, "this key is not known", "the key is approvals"),
+        }
+    }
+    approvals
 }
 
 /// Reads `policy.organizations`.

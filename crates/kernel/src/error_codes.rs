@@ -12,6 +12,7 @@ mod api;
 mod commands;
 mod diagnostics;
 mod executions;
+mod tools;
 
 /// An error code of one origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +79,7 @@ impl ErrorCode {
 
 /// Returns all codes, grouped by origin.
 pub fn all() -> impl Iterator<Item = &'static ErrorCode> {
-    let executions = executions::CODES.iter().chain(&diagnostics::CODES);
+    let executions = executions::CODES.iter().chain(&tools::CODES).chain(&diagnostics::CODES);
     executions.chain(&api::CODES).chain(&commands::CODES)
 }
 

@@ -1,7 +1,8 @@
 //! Changes that correct a definition, as a JSON Patch (RFC 6902).
 //!
 //! A diagnostic has a fix only if its help names one change. Nothing applies a fix by itself: an editor or a program
-//! does, when its user asks for it.
+//! does, when its user asks for it. A fix is made for the definition as it was read: its `test` operations fail where
+//! another fix has changed what it was made for.
 
 use alloc::{
     boxed::Box,
@@ -48,7 +49,20 @@ pub enum Change {
         /// The place where it belongs.
         path: Path,
     },
+    /// Requires that a part is as it was read, so that a fix that no longer fits changes nothing.
+    Test {
+        /// The part.
+        path: Path,
+        /// The value that the part must have.
+        value: Value,
+    },
 }
+
+/// The maximum size of a value that is tested whole, in bytes. A larger object is tested by its name alone.
+const TESTED_BYTES_MAX: usize = 256;
+
+/// The maximum number of elements in a tested value, so that its size is cheap to find.
+const TESTED_ELEMENTS_MAX: usize = 16;
 
 impl Fix {
     /// Renames the key at a path.
@@ -100,7 +114,7 @@ impl Fix {
                     gone.push(path);
                     continue;
                 }
-                Change::Replace { .. } => continue,
+                Change::Replace { .. } | Change::Test { .. } => continue,
             };
             let is_taken = document.part(to).is_some() && !gone.contains(&to);
             if matches!(to.segments().last(), Some(Segment::Key(_))) && (is_taken || written.contains(&to)) {
@@ -108,14 +122,41 @@ impl Fix {
             }
             written.push(to);
         }
-        Self(changes)
+        Self(tests(&changes, document).into_iter().chain(changes).collect())
+    }
+
+    /// Returns the paths of the holders that the fix adds, empty objects into which it puts something.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().filter_map(|change| match change {
+            Change::Add { path, value: Value::Map(map) } if map.is_empty() => Some(path),
+            _ => None,
+        })
+    }
+
+    /// Does what both fixes do. Empty if they do not go together: one of them writes or takes what the other one does.
+    pub(crate) fn together(&self, other: &Self) -> Self {
+        let (of_tests, of_changes): (Vec<&Change>, Vec<&Change>) =
+            self.0.iter().chain(other.0.iter()).partition(|change| matches!(change, Change::Test { .. }));
+        let mut all: Vec<Change> = Vec::new();
+        for change in of_tests.into_iter().chain(of_changes) {
+            let is_holder = matches!(change, Change::Add { value: Value::Map(map), .. } if map.is_empty());
+            let is_same = |given: &Change| {
+                given.path() == change.path() || given.from().is_some_and(|from| Some(from) == change.from())
+            };
+            match all.iter().any(|given| given == change) {
+                true if is_holder || matches!(change, Change::Test { .. }) => {}
+                false if matches!(change, Change::Test { .. }) || !all.iter().any(is_same) => all.push(change.clone()),
+                _ => return Self::default(),
+            }
+        }
+        Self(all.into())
     }
 
     /// Returns the paths of the parts that the fix adds.
     pub(crate) fn added(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().filter_map(|change| match change {
             Change::Add { path, .. } | Change::Move { path, .. } => Some(path),
-            Change::Remove { .. } | Change::Replace { .. } => None,
+            Change::Remove { .. } | Change::Replace { .. } | Change::Test { .. } => None,
         })
     }
 
@@ -141,7 +182,7 @@ impl Fix {
     /// Returns the approximate size of the fix in output, in bytes.
     pub(crate) fn shown_bytes(&self) -> usize {
         let bytes = |change: &Change| match change {
-            Change::Add { path, value } | Change::Replace { path, value } => {
+            Change::Add { path, value } | Change::Replace { path, value } | Change::Test { path, value } => {
                 path.shown_bytes() + crate::json::compact(value).len()
             }
             Change::Remove { path } => path.shown_bytes(),
@@ -152,6 +193,24 @@ impl Fix {
 }
 
 impl Change {
+    /// The part that is written, removed or tested.
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Add { path, .. } | Self::Remove { path } | Self::Replace { path, .. } | Self::Move { path, .. } => {
+                Some(path)
+            }
+            Self::Test { .. } => None,
+        }
+    }
+
+    /// The part that is taken away from its place.
+    fn from(&self) -> Option<&Path> {
+        match self {
+            Self::Move { from, .. } | Self::Remove { path: from } => Some(from),
+            _ => None,
+        }
+    }
+
     fn apply(&self, root: &mut Value) -> Option<()> {
         match self {
             Self::Add { path, value } => match part(root, path) {
@@ -167,6 +226,7 @@ impl Change {
                 let value = take(root, from)?;
                 insert(root, path, value)
             }
+            Self::Test { path, value } => (part(root, path)? == value).then_some(()),
         }
     }
 
@@ -176,12 +236,13 @@ impl Change {
             Self::Remove { path } => ("remove", path),
             Self::Replace { path, .. } => ("replace", path),
             Self::Move { path, .. } => ("move", path),
+            Self::Test { path, .. } => ("test", path),
         };
         let mut operation = Map::new();
         operation.insert("op".into(), word.into());
         operation.insert("path".into(), path.pointer().into());
         match self {
-            Self::Add { value, .. } | Self::Replace { value, .. } => {
+            Self::Add { value, .. } | Self::Replace { value, .. } | Self::Test { value, .. } => {
                 operation.insert("value".into(), value.clone());
             }
             Self::Move { from, .. } => {
@@ -190,6 +251,68 @@ impl Change {
             Self::Remove { .. } => {}
         }
         Value::Map(operation)
+    }
+}
+
+/// Returns the tests that belong before some changes: each part that is replaced, removed or moved is as it was read, and
+/// an item of a list into which something is added is the same one.
+fn tests(changes: &[Change], document: &Document) -> Vec<Change> {
+    let mut found: Vec<Change> = Vec::new();
+    for change in changes {
+        let test = match change {
+            Change::Remove { path } | Change::Replace { path, .. } | Change::Move { from: path, .. } => {
+                tested(path, document)
+            }
+            Change::Add { path, .. } => named_item(path, document),
+            Change::Test { .. } => None,
+        };
+        found.extend(test.filter(|test| !found.contains(test)));
+    }
+    found
+}
+
+/// Returns the test of a part: of its whole value, or of its name if it is large.
+fn tested(path: &Path, document: &Document) -> Option<Change> {
+    let value = document.part(path)?;
+    if elements(value) <= TESTED_ELEMENTS_MAX && crate::json::compact(value).len() <= TESTED_BYTES_MAX {
+        return Some(Change::Test { path: path.clone(), value: value.clone() });
+    }
+    test_of_name(path, document).or_else(|| named_item(path, document))
+}
+
+/// Returns the test of the name of the innermost list item above a path.
+fn named_item(path: &Path, document: &Document) -> Option<Change> {
+    let above =
+        core::iter::successors(Some(path.parent()), |path| (!path.segments().is_empty()).then(|| path.parent()));
+    let item = above.into_iter().find(|path| matches!(path.segments().last(), Some(Segment::Index(_))))?;
+    test_of_name(&item, document)
+}
+
+fn test_of_name(path: &Path, document: &Document) -> Option<Change> {
+    let named = |key: &str| {
+        let path = path.key(key);
+        let value = document.part(&path)?.as_text().filter(|name| name.len() <= TESTED_BYTES_MAX)?;
+        Some(Change::Test { value: value.into(), path })
+    };
+    ["id", "name"].into_iter().find_map(named)
+}
+
+/// Counts the elements of a value, and stops where the number is too large to be tested.
+fn elements(value: &Value) -> usize {
+    let all = |values: &mut dyn Iterator<Item = &Value>| {
+        let mut count = 1;
+        for value in values {
+            count += elements(value);
+            if count > TESTED_ELEMENTS_MAX {
+                break;
+            }
+        }
+        count
+    };
+    match value {
+        Value::List(items) => all(&mut items.iter()),
+        Value::Map(map) => all(&mut map.values()),
+        _ => 1,
     }
 }
 
@@ -251,6 +374,7 @@ impl Path {
 mod tests {
     use super::*;
     use crate::json;
+    use alloc::format;
 
     fn check(before: &str, fix: &Fix, after: Option<&str>) {
         let before = json::value(before.as_bytes()).expect("JSON");
@@ -292,7 +416,7 @@ mod tests {
         let holder = root.key("policy");
         let into = || Fix::add(holder.clone(), Map::new()).and(Fix::moved(&root.key("a"), holder.key("a")));
         // RFC 6902, 4.1: `add` replaces a member that exists.
-        let moved = r#"[{"from":"/a","op":"move","path":"/policy/a"}]"#;
+        let moved = r#"[{"op":"test","path":"/a","value":1},{"from":"/a","op":"move","path":"/policy/a"}]"#;
         assert_eq!(within(r#"{"a":1,"policy":{"b":2}}"#, into()), moved);
         assert_eq!(within(r#"{"a":1}"#, into()).matches("\"add\"").count(), 1);
         // Nothing is written over.
@@ -303,6 +427,43 @@ mod tests {
         let swapped = Fix::remove(&root.key("command")).and(renamed("cmd"));
         assert_ne!(within(r#"{"cmd":1,"command":2}"#, swapped), "[]", "it says that it removes the other");
         assert_ne!(within(r#"[1]"#, Fix::add(root.index(0), "x")), "[]", "an item is inserted before");
+    }
+
+    #[test]
+    fn a_fix_for_another_definition_changes_nothing() {
+        let steps = Path::root().key("steps");
+        let within = |text: &str, fix: Fix| {
+            let document = Document::placeless(json::value(text.as_bytes()).expect("JSON"));
+            (fix.within(&document), document.value)
+        };
+        let text = r#"{"steps":[{"id":"a","cmd":1},{"id":"b","cmd":1}]}"#;
+        let (renamed, _) = within(text, Fix::rename(&steps.index(1).key("cmd"), "command"));
+        let (added, _) = within(text, Fix::add(steps.index(1).key("when"), true));
+        let (moved, value) = within(text, Fix::moved(&steps.index(1), steps.index(0)));
+        assert!(renamed.apply(&value).is_some() && added.apply(&value).is_some());
+        let after = moved.apply(&value).expect("it fits");
+        assert_eq!(json::compact(&after), r#"{"steps":[{"cmd":1,"id":"b"},{"cmd":1,"id":"a"}]}"#);
+        assert_eq!((added.apply(&after), moved.apply(&after)), (None, None));
+        let large =
+            format!(r#"{{"steps":[{{"id":"a","cmd":1}},{{"id":"b","cmd":"{}"}}]}}"#, "x".repeat(TESTED_BYTES_MAX));
+        let (renamed, value) = within(&large, Fix::rename(&steps.index(1).key("cmd"), "command"));
+        assert!(json::compact(&renamed.to_value()).len() < TESTED_BYTES_MAX, "{renamed:?}");
+        let after = moved.apply(&value);
+        assert_eq!(after, None, "the step is another one");
+        assert!(renamed.apply(&value).is_some());
+    }
+
+    #[test]
+    fn fixes_into_one_holder_go_together() {
+        let root = Path::root();
+        let holder = root.key("retry");
+        let into = |key: &str| Fix::add(holder.clone(), Map::new()).and(Fix::moved(&root.key(key), holder.key(key)));
+        let both = into("a").together(&into("b"));
+        check(r#"{"a":1,"b":2}"#, &both, Some(r#"{"retry":{"a":1,"b":2}}"#));
+        let twice =
+            into("a").together(&Fix::add(holder.clone(), Map::new()).and(Fix::moved(&root.key("b"), holder.key("a"))));
+        assert!(twice.is_empty(), "{twice:?}");
+        assert!(into("a").together(&Fix::remove(&root.key("a"))).is_empty());
     }
 
     #[test]

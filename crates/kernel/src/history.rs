@@ -164,6 +164,10 @@ impl History {
                 }
                 self.last(instance).child = child;
             }
+            Record::AttemptResumed { .. } => self.last(instance).status = Status::Running,
+            Record::AttemptContinued { .. } => {
+                self.last(instance).note = Some("the call continues in the tool server".into());
+            }
             Record::AttemptFailed { fault, retry_at, .. } => {
                 let row = self.end(instance, Status::Failed, now);
                 row.failure = Some(fault.failure());
@@ -187,7 +191,7 @@ impl History {
                 }
             }
             Record::GateDecided { decision, by, reason, .. } => {
-                let (by, reason) = (by.clone(), reason.value().as_text().map(Into::into));
+                let (by, reason) = (by.clone(), reason_in_words(reason.value()));
                 self.decided(instance, DecisionTrace { decision: *decision, by, at: now, reason });
             }
             Record::StepCompleted { output, .. } => {
@@ -324,6 +328,15 @@ impl History {
             Some(place) => &mut self.attempts[place],
             None => self.outside.entry(instance.clone()).or_default(),
         }
+    }
+}
+
+/// Returns the reason of a decision: its text, or the content of a form as JSON.
+fn reason_in_words(reason: &Value) -> Option<String> {
+    match reason {
+        Value::Null => None,
+        Value::Text(text) => Some(text.clone()),
+        other => Some(crate::json::compact(other)),
     }
 }
 

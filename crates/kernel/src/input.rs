@@ -7,8 +7,8 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
-    budget::Budget, effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value,
-    value_size,
+    budget::Budget, effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, leases::LeaseChange,
+    plan::Decision, value::Value, value_size,
 };
 
 /// An input of one execution. Each is processed once.
@@ -75,6 +75,13 @@ pub enum Input {
     SkipCleanup {
         /// User id of the authenticated caller.
         by: String,
+    },
+    /// Reports the answer of the store to a request for a lease.
+    Lease {
+        /// Number of the lease within the execution, from 1.
+        lease: u32,
+        /// The answer.
+        change: LeaseChange,
     },
     /// Continues a turn that was split because it reached the limits of a frame.
     Continue,

@@ -324,3 +324,24 @@ const _: () = assert!(CODE_TIMEOUT_DEFAULT_MS <= CODE_TIMEOUT_MAX_MS && ROUNDS_D
 const _: () = assert!(EXECUTIONS_DEFAULT <= EXECUTIONS_MAX && EDGES_STEPS_DEFAULT <= EXECUTION_STEPS_MAX);
 const _: () = assert!(EVALUATIONS_AT_A_TIME_MAX <= TURN_EVALUATIONS_MAX);
 const _: () = assert!(EXECUTION_STEPS_DEFAULT <= EXECUTION_STEPS_MAX && PARALLEL_DEFAULT <= PARALLEL_MAX);
+
+/// The bytes of a form that a tool server asks people to fill in, as JSON. It stands in the journal and on pages.
+pub const FORM_BYTES_MAX: usize = 32 * 1024;
+
+/// The fields of a form.
+pub const FORM_FIELDS_MAX: usize = 64;
+
+/// The bytes of the content of a form, as JSON.
+pub const FORM_ANSWER_BYTES_MAX: usize = 32 * 1024;
+
+/// The bytes of the message with which a tool server asks for input.
+pub const FORM_MESSAGE_BYTES_MAX: usize = 4 * 1024;
+
+/// The bytes by which an executor finds a call that continues in a tool server.
+pub const HANDLE_BYTES_MAX: usize = 64 * 1024;
+
+/// The reports of one attempt: forms, tasks and pinned tools. A tool server could ask people forever.
+pub const REPORTS_MAX: u32 = 32;
+
+/// The tools of tool servers that an execution pins. An agent may list all tools of several servers.
+pub const PINNED_TOOLS_MAX: usize = 4_096;

@@ -49,7 +49,8 @@ pub struct Receipt {
     pub intent: Option<Hash>,
     /// Kind of the call: an effect such as `bash`, or another kind of work that gets a receipt.
     pub effect: String,
-    /// `done`, `failed`, `stopped`, `interrupted` or `cancelled`; `undecodable` for a [broken](Self::undecodable) one.
+    /// `done`, `failed`, `stopped`, `interrupted`, `cancelled` or `reported`; `undecodable` for a
+    /// [broken](Self::undecodable) one.
     pub status: &'static str,
     /// The way to the node that recorded it.
     pub via: Via,
@@ -242,6 +243,7 @@ pub fn status_of(outcome: &Outcome) -> &'static str {
         | Outcome::ChildWithUsage { end: ChildEnd::Cancelled(_), .. } => "cancelled",
         Outcome::Stopped(_) => "stopped",
         Outcome::Interrupted => "interrupted",
+        Outcome::Reported(_) => "reported",
     }
 }
 

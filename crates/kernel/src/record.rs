@@ -7,41 +7,17 @@ use alloc::{string::String, vec::Vec};
 
 use crate::{
     budget::Usage,
+    effect::PinnedTool,
     failure::{Class, Failure},
     hash::Hash,
     input::{Lineage, Policy, Queue},
     instance::Instance,
+    leases::LeaseChange,
     plan::Decision,
     value::Value,
 };
 
-/// User data that can be erased later. A frame holds only a salted hash of it, so erasing the data keeps the hash chain
-/// valid.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Payload {
-    /// The data itself.
-    Known(Value),
-    /// The data has been erased.
-    Erased,
-}
-
-static NULL: Value = Value::Null;
-
-impl Payload {
-    /// Returns the data, or null if it has been erased.
-    pub fn value(&self) -> &Value {
-        match self {
-            Self::Known(value) => value,
-            Self::Erased => &NULL,
-        }
-    }
-}
-
-impl From<Value> for Payload {
-    fn from(value: Value) -> Self {
-        Self::Known(value)
-    }
-}
+pub use crate::payload::Payload;
 
 /// A failure in the journal. Policies read the code and the class, so these are never erased; the rest is a payload.
 #[derive(Debug, Clone, PartialEq)]
@@ -398,6 +374,47 @@ pub enum Record {
         /// The amounts that are used.
         usage: Usage,
     },
+    /// A call waits for a lease of the budgets of its period. The first call that waits for a number requests the lease.
+    LeaseAwaited {
+        /// The step instance of the call.
+        instance: Instance,
+        /// Number of the attempt that will start, from 1.
+        attempt: u32,
+        /// Number of the lease within the execution, from 1.
+        lease: u32,
+        /// The amounts that the call may use.
+        amount: Usage,
+    },
+    /// A lease was granted, refused or returned.
+    LeaseChanged {
+        /// Number of the lease.
+        lease: u32,
+        /// The answer of the store, or a return.
+        change: LeaseChange,
+    },
+    /// The execution found tools of tool servers for the first time. Later calls need the same ones.
+    ToolsPinned {
+        /// The tools with their digests.
+        tools: Vec<PinnedTool>,
+    },
+    /// A call continues in a tool server, and its attempt does.
+    AttemptContinued {
+        /// The step instance of the attempt.
+        instance: Instance,
+        /// Attempt number, from 1.
+        attempt: u32,
+        /// The executor's way to ask for the call.
+        handle: Payload,
+    },
+    /// An attempt was dispatched again, to continue after its report or after the answer of a person.
+    AttemptResumed {
+        /// The step instance of the attempt.
+        instance: Instance,
+        /// Attempt number, from 1.
+        attempt: u32,
+        /// End of the attempt's timeout, in milliseconds since 1970.
+        timeout_at: Option<u64>,
+    },
     /// The evaluations of the turn reached their time limit; the rest of the turn follows in the next frame.
     TurnYielded {
         /// Number of evaluation results in the turn when the limit was reached.
@@ -522,6 +539,8 @@ pub enum Purpose {
     Budget,
     /// The answer to a question that a model asks. It is the reason of the decision.
     Question,
+    /// The content of a form that a tool server asks for. It is the reason of the decision, as `{content}`.
+    Form,
 }
 
 impl Record {
@@ -554,6 +573,9 @@ impl Record {
             | Self::ChildWaits { instance, .. }
             | Self::ExecutionsGiven { instance, .. }
             | Self::ExecutionsReturned { instance, .. }
+            | Self::LeaseAwaited { instance, .. }
+            | Self::AttemptContinued { instance, .. }
+            | Self::AttemptResumed { instance, .. }
             | Self::SignalTaken { instance, .. } => Some(instance),
             Self::Started { .. }
             | Self::LineageSet { .. }
@@ -570,6 +592,8 @@ impl Record {
             | Self::BudgetSettled { .. }
             | Self::BudgetRaised { .. }
             | Self::BudgetWarned { .. }
+            | Self::LeaseChanged { .. }
+            | Self::ToolsPinned { .. }
             | Self::Admitted
             | Self::FinallyBegun { .. }
             | Self::FinallyHalted { .. }

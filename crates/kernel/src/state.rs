@@ -16,7 +16,7 @@ use crate::{
     decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
     hash::Hash,
-    input::{Lineage, Policy, Queue, ROOT_IN_TRIGGER, Timer},
+    input::{Lineage, ORGANIZATION_IN_TRIGGER, Policy, Queue, ROOT_IN_TRIGGER, Timer, WORKFLOW_IN_TRIGGER},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{EXECUTION_MEMORY_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
@@ -141,6 +141,8 @@ pub struct JournalFacts {
     pub has_erased: bool,
     /// True if the last turn was split and has to be continued.
     pub is_split: bool,
+    /// The digests of the tools that the execution has found, by name.
+    pub pinned_tools: BTreeMap<String, Hash>,
 }
 
 /// The end of an execution, and the limits that bring it about.
@@ -237,6 +239,8 @@ pub struct StepState {
     pub memory_bytes: u64,
     /// The child execution of the last attempt, if it has one.
     pub child: ChildState,
+    /// The call of the last attempt in a tool server, if it reported one.
+    pub call: CallState,
     /// Start and end of the step and of its last attempt.
     pub times: StepTimes,
 }
@@ -250,6 +254,20 @@ pub struct ChildState {
     pub executions: u32,
 }
 
+/// Reports of the last attempt about its call in a tool server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CallState {
+    /// The executor's way to ask for the call; null if it reported none.
+    pub handle: Value,
+    /// The answer to the last form: `{action}` or `{action, content}`; null if there is none.
+    pub answer: Value,
+    /// The last form with the decision of a person: `{question, decision, by, reason}`. It is kept for the attempt that
+    /// follows an interruption, which gets the answer if it asks for the same.
+    pub answered: Value,
+    /// Number of reports of the attempt.
+    pub reports: u32,
+}
+
 /// Times of a step instance, in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepTimes {
@@ -259,6 +277,8 @@ pub struct StepTimes {
     pub handed_out_at: u64,
     /// End of the current attempt's timeout.
     pub timeout_at: Option<u64>,
+    /// Time at which the open gate was opened, or the last one since the attempt was dispatched.
+    pub asked_at: Option<u64>,
     /// Start of the next attempt or end of the wait.
     pub wake_at: Option<u64>,
     /// End of the step.
@@ -468,6 +488,16 @@ impl State {
         }
     }
 
+    /// Returns the id of the workflow in its catalogue. The name of the definition identifies it if there is no
+    /// catalogue.
+    pub fn workflow(&self) -> Option<&str> {
+        let said = |key| self.start.as_ref().and_then(|start| start.trigger.get(key)).and_then(Value::as_text);
+        match said(ORGANIZATION_IN_TRIGGER) {
+            Some(_) => said(WORKFLOW_IN_TRIGGER),
+            None => self.plan.name.as_deref(),
+        }
+    }
+
     /// Creates the state of an execution that has not started.
     pub fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
         Self {
@@ -626,7 +656,8 @@ impl State {
     /// True if an attempt is running whose result will arrive without a person. A child that waits for approvals does
     /// not count: it sends a notification when it runs again.
     pub fn has_work_out(&self) -> bool {
-        self.open.attempts.len() > self.open.held_children.len()
+        let awaits_lease = self.counts.budgets.leases.requested.is_some() && self.end.ended_at.is_none();
+        awaits_lease || self.open.attempts.len() > self.open.held_children.len()
     }
 
     /// Returns the time at which a node without this state in memory must load the execution: 0 if there is work to do

@@ -102,6 +102,7 @@ mod tests {
             handed_out_at: 0,
             workspace: None,
             secrets: crate::secret::SecretUses::default(),
+            progress: None,
         };
         assert_eq!(traceparent(&attempt), "00-5d666b77cb23ecc9f52da598dd49b971-9d43be9e70b3801c-01");
     }

@@ -16,6 +16,8 @@ mod failures;
 mod messages;
 #[path = "decide/policy.rs"]
 mod policy;
+#[path = "decide/reports.rs"]
+mod reports;
 #[path = "decide/signals.rs"]
 mod signals;
 
@@ -24,9 +26,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use mainspring_kernel::{
     apply::apply,
     cbor,
-    decide::{Action, Turn, decide_with},
+    decide::{Action, Turn, decide_with, open_attempt},
     definition::{Syntax, compile, read},
-    effect::{Attempt, Outcome},
+    effect::{Attempt, Outcome, PinnedTool, Progress, Report},
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
     hash::Hash,
@@ -131,6 +133,13 @@ fn input(plan: &Plan, words: &str) -> Input {
         ["signal", name, id] => Input::Signal { id: id.into(), name: name.into(), payload: Value::Null },
         ["cancel", reason] => Input::Cancel { reason: reason.into(), by: "ann".into() },
         [step, "gate", gate, "due"] => Input::Timer(Timer::Gate(at(plan, step), number(gate))),
+        [step, "gate", gate, "accept", content] => Input::Decide {
+            instance: at(plan, step),
+            gate: number(gate),
+            decision: Decision::Approve,
+            by: "ann".into(),
+            reason: Value::map([("content", Value::map([("name", content.into())]))]),
+        },
         [step, "gate", gate, decision, by] => Input::Decide {
             instance: at(plan, step),
             gate: number(gate),
@@ -158,12 +167,31 @@ fn input(plan: &Plan, words: &str) -> Input {
                 "down" => Outcome::Failed(Failure::new(Class::Transient, "down", "down")),
                 "stopped" => Outcome::Stopped(Value::Null),
                 "interrupted" => Outcome::Interrupted,
+                "pins" => Outcome::Reported(Box::new(Report::Tools(vec![PinnedTool {
+                    name: "s.x".into(),
+                    digest: Hash::of(b"x"),
+                }]))),
+                "continues" => Outcome::Reported(Box::new(Report::Continued("task 1".into()))),
+                "asks" => {
+                    Outcome::Reported(Box::new(Report::Asked { question: form_question(), handle: "held".into() }))
+                }
                 _ => panic!("no outcome: {outcome}"),
             };
             Input::Receipt { instance, attempt, outcome }
         }
         _ => panic!("no input: {words}"),
     }
+}
+
+fn form_question() -> Value {
+    let name = Value::map([("type", "string".into()), ("minLength", 2u32.into())]);
+    let properties = Value::map([("name", name)]);
+    let form = Value::map([
+        ("type", "object".into()),
+        ("properties", properties),
+        ("required", vec![Value::from("name")].into()),
+    ]);
+    Value::map([("server", "s".into()), ("tool", "x".into()), ("message", "Who?".into()), ("form", form)])
 }
 
 /// Formats a record: its name, its step, and the detail that distinguishes it from others of its kind.
@@ -174,6 +202,8 @@ fn words(plan: &Plan, record: &Record) -> String {
     let detail = match record {
         Record::AttemptStarted { attempt, .. }
         | Record::AttemptStopping { attempt, .. }
+        | Record::AttemptContinued { attempt, .. }
+        | Record::AttemptResumed { attempt, .. }
         | Record::AttemptFailed { attempt, .. } => format!("#{attempt}"),
         Record::GateOpened { gate, .. } | Record::GateDecided { gate, .. } => format!(" gate {gate}"),
         Record::StepFailed { fault, .. } => format!(" {}", fault.code),
@@ -419,7 +449,7 @@ fn sent_out(key: ExecutionKey, steps: &str, given: Value) -> Vec<Attempt> {
     let turn = take_in(&mut fresh(key, steps), &start(given), 0);
     let attempt = |action| match action {
         Action::Perform { attempt, .. } => *attempt,
-        Action::Stop { .. } => panic!("nothing is out that could be stopped"),
+        Action::Stop { .. } | Action::Lease { .. } => panic!("only attempts are due"),
     };
     turn.actions.into_iter().map(attempt).collect()
 }

@@ -45,6 +45,32 @@ impl Inspector for Reads {
             _ => Ok(()),
         }
     }
+
+    fn workflow_input(&self, name: &str) -> Option<Value> {
+        let schema =
+            r#"{"type":"object","properties":{"n":{"type":"integer"},"m":{"default":1}},"required":["n","m"]}"#;
+        (name == "known").then(|| json::value(schema.as_bytes()).expect("JSON"))
+    }
+}
+
+/// The input of a workflow that is known is checked against its schema, as far as no reference stands in it.
+#[test]
+fn inputs_of_known_workflows_match_their_schema() {
+    for (input, is_right) in [
+        (r#""input":{"m":2},"#, false),
+        (r#""input":{"n":"2"},"#, false),
+        ("", false),
+        (r#""input":{"n":2},"#, true),
+        (r#""input":{"n":"@input.n"},"#, true),
+        (r#""input":"@input","#, true),
+        (r#""input":{"n":2,"k":"x@y"},"#, true),
+    ] {
+        let step = |name: &str| format!(r#"{{"steps":[{{{input}"type":"subworkflow","workflow":"{name}"}}]}}"#);
+        let codes: Vec<_> = findings(&step("known")).iter().map(|found| found.code).collect();
+        let expected: &[&str] = if is_right { &[] } else { &["value_not_in_schema"] };
+        assert_eq!(codes, expected, "{input}");
+        assert_eq!(findings(&step("other")), [], "{input}");
+    }
 }
 
 /// Returns all diagnostics of a definition, valid or not.

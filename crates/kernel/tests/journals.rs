@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use mainspring_kernel::{
-    budget::Usage,
+    budget::{Limits, ModelTerms, Usage},
     decide::decide_yielding,
     definition::{Syntax, compile, read},
     effect::{ChildEnd, Outcome},
@@ -17,7 +17,9 @@ use mainspring_kernel::{
     journal::Fold,
     json,
     key::ExecutionKey,
+    leases::LeaseChange,
     plan::{Decision, Plan},
+    record::Payload,
     state::State,
     stored_frame::{StoredFrame, StoredValue},
     value::{Map, Value},
@@ -128,6 +130,13 @@ steps:
   - {id: more, type: agent, goal: h, conversation: chat}
 "#;
 
+/// Changes in version 12 of `decide`: leases of the budgets of a day or a month.
+const LEASED: &str = r#"
+steps:
+  - {id: ask, type: agent, goal: g, tools: [web.*, budget]}
+  - {id: more, type: agent, goal: h}
+"#;
+
 /// A workflow with a golden journal: its inputs with their times, and the results of its evaluations.
 struct Golden {
     plan: Plan,
@@ -141,7 +150,7 @@ fn plan_of(text: &str) -> Plan {
     compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan
 }
 
-fn goldens() -> [Golden; 8] {
+fn goldens() -> [Golden; 9] {
     let plan = plan_of(DEFINITION);
     let first = Golden { inputs: inputs(&plan), plan, results: Vec::new(), yields_at: None };
     let plan = plan_of(GRAPH);
@@ -167,7 +176,46 @@ fn goldens() -> [Golden; 8] {
     let seventh = Golden { inputs: inputs_of_budget(&plan), plan, results: Vec::new(), yields_at: None };
     let plan = plan_of(MESSAGES);
     let eighth = Golden { inputs: inputs_of_messages(&plan), plan, results: Vec::new(), yields_at: None };
-    [first, second, third, fourth, fifth, sixth, seventh, eighth]
+    let mut plan = plan_of(LEASED);
+    plan.models = Some(ModelTerms { needs_leases: true, raise_approvals: Some(2), ..ModelTerms::default() });
+    let ninth = Golden { inputs: inputs_with_leases(&plan), plan, results: Vec::new(), yields_at: None };
+    [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth]
+}
+
+fn inputs_with_leases(plan: &Plan) -> Vec<(u64, Input)> {
+    let at = |name: &str| Instance::parse(name, plan).expect("an instance of the plan");
+    let receipt = |name: &str, outcome| Input::Receipt { instance: at(name), attempt: 1, outcome };
+    let value = |text: &str| json::value(text.as_bytes()).expect("JSON");
+    let answer = |text: &str| Outcome::Done(value(text));
+    let decide = |by: &str| {
+        let (instance, by, reason) = (at("more"), by.into(), Value::Null);
+        Input::Decide { instance, gate: 1, decision: Decision::Approve, by, reason }
+    };
+    let granted = |amount, until: u64, notice| {
+        let notice = Payload::Known(value(notice));
+        LeaseChange::Granted { amount, until: 1_767_225_600_000 + until, notice }
+    };
+    let calls = r#"{"text": "", "toolCalls": [{"id": "a", "name": "web.read", "arguments": {"url": "x"}},
+        {"id": "b", "name": "budget", "arguments": {}}], "usage": {"inputTokens": 500, "outputTokens": 2}}"#;
+    let notice = r#"[{"budget": "organization", "period": "2026-01", "used": {"tokens": 9000}, "limits": {"tokens": 10000},
+        "left": {"tokens": 1000}, "warns": true}]"#;
+    let refused = r#"{"budget": "organization", "period": "2026-01", "used": {"tokens": 9900}, "limits": {"tokens": 10000},
+        "left": {"tokens": 100}, "asks": true, "lacks": ["tokens"], "raise": {"tokens": 10000},
+        "raisedTo": {"tokens": 10000}}"#;
+    let refused = LeaseChange::Refused { notice: Payload::Known(value(refused)) };
+    let limits = Limits([Some(20_000), None, None, Some(5), Some(60_000)]);
+    vec![
+        (0, start(plan)),
+        (5, Input::Lease { lease: 1, change: granted(limits, 30, notice) }),
+        (10, receipt("ask#1", answer(calls))),
+        (20, receipt("ask#1.1", Outcome::Done("page".into()))),
+        (30, receipt("ask#2", answer(r#"{"text": "done", "usage": {"inputTokens": 9, "outputTokens": 1}}"#))),
+        (1_010, Input::Lease { lease: 2, change: refused }),
+        (1_020, decide("ann")),
+        (1_030, decide("bob")),
+        (1_040, Input::Lease { lease: 3, change: granted(Limits::default(), 9_000, "[]") }),
+        (1_050, receipt("more", answer(r#"{"text": "well", "usage": {"inputTokens": 9, "outputTokens": 1}}"#))),
+    ]
 }
 
 fn inputs_of_messages(plan: &Plan) -> Vec<(u64, Input)> {
@@ -527,6 +575,8 @@ fn golden_journals_contain_nearly_every_kind_of_record() {
         "BudgetWarned",
         "MessageKept",
         "MessagesRead",
+        "LeaseAwaited",
+        "LeaseChanged",
     ];
     let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());

@@ -156,8 +156,13 @@ impl Mistake {
                     let first = followed.first().map_or("nothing is reported".into(), |found| found.to_string());
                     return Err(format!("no replacement in the help: {first}"));
                 }
+                let mut applied: Vec<Fix> = Vec::new();
                 for (found, fix) in followed.iter().filter_map(|found| Some((found, fix(found)?))) {
-                    value = fix.apply(&value).ok_or_else(|| format!("the fix does not apply: {found}"))?;
+                    // Several diagnostics may have one fix that is for all of them.
+                    if !applied.contains(&fix) {
+                        value = fix.apply(&value).ok_or_else(|| format!("the fix does not apply: {found}"))?;
+                        applied.push(fix);
+                    }
                 }
                 let document = Document::placeless(value);
                 let found = compile_with(&document, &Checks).map_or_else(|found| found, |compiled| compiled.warnings);
@@ -301,4 +306,76 @@ fn further_definitions_are_fixed_as_well() {
     let fixed = corpus.len() - unfixed.len();
     println!("{fixed} of {} further definitions are fixed at the first try", corpus.len());
     assert!(fixed >= FURTHER_FIXED_MIN, "{fixed} of {}:\n{}", corpus.len(), unfixed.join("\n"));
+}
+
+/// Applies a JSON Patch as RFC 6902 says: an `add` replaces a member that is there, and a patch that fails changes nothing.
+fn patched(definition: &serde_json::Value, patch: &serde_json::Value) -> Option<serde_json::Value> {
+    let mut value = definition.clone();
+    let take = |value: &mut serde_json::Value, pointer: &str| {
+        let (holder, key) = pointer.rsplit_once('/')?;
+        match value.pointer_mut(holder)? {
+            serde_json::Value::Object(map) => map.remove(key),
+            serde_json::Value::Array(items) => {
+                key.parse().ok().filter(|at| *at < items.len()).map(|at| items.remove(at))
+            }
+            _ => None,
+        }
+    };
+    let put = |value: &mut serde_json::Value, pointer: &str, part: serde_json::Value| {
+        let (holder, key) = pointer.rsplit_once('/')?;
+        match value.pointer_mut(holder)? {
+            serde_json::Value::Object(map) => drop(map.insert(key.into(), part)),
+            serde_json::Value::Array(items) => items.insert(key.parse().ok().filter(|at| *at <= items.len())?, part),
+            _ => return None,
+        }
+        Some(())
+    };
+    for operation in patch.as_array()? {
+        let text = |key: &str| operation[key].as_str();
+        let path = text("path")?;
+        match text("op")? {
+            "test" => (value.pointer(path) == Some(&operation["value"])).then_some(())?,
+            "add" => put(&mut value, path, operation["value"].clone())?,
+            "replace" => *value.pointer_mut(path)? = operation["value"].clone(),
+            "remove" => drop(take(&mut value, path)?),
+            _ => {
+                let part = take(&mut value, text("from")?)?;
+                put(&mut value, path, part)?;
+            }
+        }
+    }
+    Some(value)
+}
+
+/// A program that applies the patches of all diagnostics in order, as far as they apply, loses no value of the definition.
+#[test]
+fn fixes_that_are_applied_together_lose_nothing() {
+    let steps = [
+        r#"{"id":"a","type":"bash","command":"ls","maxAttempts":5,"initialDelayMs":100,"retryOn":["failed"]}"#,
+        r#"{"id":"a","type":"bash","command":"ls","maxAttempts":5,"backoffMs":100}"#,
+        r#"{"id":"a","type":"bash","command":"ls","maxAttempts":5,"backoffMs":100,"config":{"timeoutMs":1000}}"#,
+        r#"{"id":"a","type":"bash","command":"ls","backoffMs":100,"config":{"maxAttempts":5}}"#,
+        r#"{"id":"a","type":"bash","command":"echo @b.stdout","maxAttempts":5,"neverOn":["denied"]},{"id":"b","type":"bash","command":"ls","maxAttempts":100}"#,
+    ];
+    for step in steps {
+        let text = format!(r#"{{"steps":[{step}],"maxSteps":7,"maxParallel":100}}"#);
+        let mut value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let found = findings(&text).1;
+        assert!(!found.is_empty(), "{step}");
+        let mut applied = 0;
+        for found in &found {
+            let patch = serde_json::from_str(&json::compact(&found.fix.to_value())).expect("JSON");
+            if let Some(next) = patched(&value, &patch).filter(|_| !found.fix.is_empty()) {
+                (value, applied) = (next, applied + 1);
+            }
+        }
+        let shown = value.to_string();
+        assert!(applied >= 2, "{step}: {found:?}");
+        for part in ["5", "100", "failed", "denied", "1000", "7"].into_iter().filter(|part| text.contains(*part)) {
+            assert!(shown.contains(part), "{part} is lost: {shown}");
+        }
+        // Validated again, the rest is fixed, and no key excludes another.
+        let again = findings(&shown).1;
+        assert!(!again.iter().any(|found| found.code == diagnostic::EXCLUSIVE_KEYS), "{shown}: {again:?}");
+    }
 }

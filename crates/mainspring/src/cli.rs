@@ -51,8 +51,14 @@ enum Command {
     Proposals(commands::proposals::Proposals),
     /// Return a workflow of a server to an earlier version
     Rollback(commands::rollback::Rollback),
+    /// Show, promote and abort the staged rollout of a workflow
+    Rollout(commands::rollout::Rollout),
     /// List, create, run and change the triggers of a server: webhooks and schedules
     Triggers(commands::triggers::Triggers),
+    /// Send the events of executions of a server to webhooks: list, create, test and change subscriptions
+    Subscriptions(commands::subscriptions::Subscriptions),
+    /// Set, list and remove the budgets of the organization and its workflows for a day or a month
+    Budgets(commands::budgets::Budgets),
     /// Set, list and remove the secrets that steps use as {secret: NAME}
     Secret(commands::secret::Secret),
     /// List the sessions of executions of a server, and reap ended ones
@@ -316,9 +322,12 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Apply(apply) => commands::repository::apply(&apply, context),
         Command::Proposals(proposals) => commands::proposals::proposals(&proposals, context),
         Command::Rollback(rollback) => commands::rollback::rollback(&rollback, context),
+        Command::Rollout(rollout) => commands::rollout::rollout(&rollout, context),
         Command::Sessions(sessions) => commands::sessions::sessions(&sessions, context),
+        Command::Budgets(budgets) => commands::budgets::budgets(&budgets, context),
         Command::Secret(secret) => commands::secret::secret(&secret, context),
         Command::Triggers(triggers) => commands::triggers::triggers(&triggers, context),
+        Command::Subscriptions(given) => commands::subscriptions::subscriptions(&given, context),
         Command::Token(token) => commands::token::token(&token, context),
         Command::Config(config) => commands::config::config(&config, context),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, context),

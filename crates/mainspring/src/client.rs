@@ -125,6 +125,11 @@ impl Client {
         self.send(Method::PUT, route, Some(body), HEAD_TIMEOUT, Repeat::May).await
     }
 
+    /// Sends a PATCH request, which may be repeated.
+    pub(crate) async fn patch(&self, route: &str, body: &Value) -> Result<Value, ClientError> {
+        self.send(Method::PATCH, route, Some(body), HEAD_TIMEOUT, Repeat::May).await
+    }
+
     /// Sends a DELETE request once.
     pub(crate) async fn delete(&self, route: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, route, None, HEAD_TIMEOUT, Repeat::MustNot).await.map(drop)

@@ -64,18 +64,24 @@ pub struct InFolder<'e> {
     folder: &'e Path,
     /// The shapes of outputs by the name of the workflow. A workflow that is being read is unknown to those that it starts.
     outputs: RefCell<BTreeMap<String, Option<Value>>>,
+    /// The schemas of inputs by the name of the workflow.
+    inputs: RefCell<BTreeMap<String, Option<Value>>>,
 }
 
 impl<'e> InFolder<'e> {
     /// Reads workflows from `folder` when a definition starts them.
     pub fn new(evaluator: &'e dyn Evaluator, folder: &'e Path) -> Self {
-        Self { sandbox: SandboxInspector(evaluator), folder, outputs: RefCell::default() }
+        Self { sandbox: SandboxInspector(evaluator), folder, outputs: RefCell::default(), inputs: RefCell::default() }
+    }
+
+    fn document(&self, name: &str) -> Option<Document> {
+        let file = beside(name, self.folder)?;
+        let text = read_limited::file(&file).ok()?;
+        read(&text, syntax_of(&file)).ok()
     }
 
     fn output(&self, name: &str) -> Option<Value> {
-        let file = beside(name, self.folder)?;
-        let text = read_limited::file(&file).ok()?;
-        let document = read(&text, syntax_of(&file)).ok()?;
+        let document = self.document(name)?;
         Some(shapes(&document, self).output).filter(|output| *output != Value::Bool(true))
     }
 }
@@ -100,5 +106,17 @@ impl Inspector for InFolder<'_> {
         let output = self.output(name);
         self.outputs.borrow_mut().insert(name.into(), output.clone());
         output
+    }
+
+    fn workflow_input(&self, name: &str) -> Option<Value> {
+        if let Some(known) = self.inputs.borrow().get(name) {
+            return known.clone();
+        }
+        if self.inputs.borrow().len() >= READ_MAX {
+            return None;
+        }
+        let schema = self.document(name).and_then(|document| document.value.get("inputSchema").cloned());
+        self.inputs.borrow_mut().insert(name.into(), schema.clone());
+        schema
     }
 }

@@ -13,6 +13,7 @@ pub mod idempotency;
 mod models;
 pub mod output;
 pub mod paths;
+mod period_budgets;
 pub mod read_limited;
 #[cfg(feature = "tools")]
 mod recording_file;

@@ -12,6 +12,7 @@ use mainspring_engine::{
     Engine, EngineError, EngineOptions, EngineScope,
     data_dir::{DataDir, DirLock},
     execution_tree::ExecutionTree,
+    period_budgets::PeriodicBudget,
     shard::CommittedFrame,
     trace_spans::Spans,
 };
@@ -32,6 +33,7 @@ use crate::{
     error::CliError,
     evaluator::evaluator,
     paths::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
+    period_budgets,
     secrets::NodeSecrets,
     server_settings::object_settings,
     signals::Signals,
@@ -71,6 +73,8 @@ pub struct Rules {
     pub changes: Option<Arc<dyn Executor>>,
     /// The source of the secrets that steps use.
     pub secrets: Option<Arc<NodeSecrets>>,
+    /// The budgets of the settings file for a day or a month.
+    pub budgets: Vec<PeriodicBudget>,
 }
 
 /// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
@@ -82,7 +86,7 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     }
     let grace: Duration = GRACE_DEFAULT;
     hidden_env.extend(rules.secrets.iter().flat_map(|secrets| secrets.variables().map(String::from)));
-    let Rules { scripts, needs_workspace, tools, agents, changes, secrets } = rules;
+    let Rules { scripts, needs_workspace, tools, agents, changes, secrets, budgets: _ } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
@@ -97,8 +101,10 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
 
 /// Opens an engine on a data folder with all executors of this executable.
 pub async fn open(home: DataDir, key: [u8; 32], reach: EngineScope, spans: Option<Spans>) -> Result<Engine, CliError> {
-    let secrets = NodeSecrets::of(&object_settings()?)?;
-    let rules = Rules { secrets: Some(secrets.clone()), ..Rules::default() };
+    let settings = object_settings()?;
+    let secrets = NodeSecrets::of(&settings)?;
+    let budgets = period_budgets::of_settings(&settings)?;
+    let rules = Rules { secrets: Some(secrets.clone()), budgets, ..Rules::default() };
     let engine = open_with(home, key, reach, spans, rules).await?;
     secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
     Ok(engine)
@@ -113,8 +119,9 @@ pub async fn open_with(
     rules: Rules,
 ) -> Result<Engine, CliError> {
     let (allow, traces) = (http_allow()?, spans.is_some());
+    let budgets = Some(period_budgets::source(rules.budgets.clone()));
     let limits = (reach == EngineScope::All).then(|| Arc::new(mainspring_server::StoredLimits) as Arc<_>);
-    let options = EngineOptions { data_dir: home, key, scope: reach, evaluator: evaluator(), spans, limits };
+    let options = EngineOptions { data_dir: home, key, scope: reach, evaluator: evaluator(), spans, limits, budgets };
     Ok(Engine::open(options, |home, held| executors_with(allow, traces, rules, home, held)).await?)
 }
 

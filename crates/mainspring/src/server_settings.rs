@@ -78,6 +78,13 @@ const MODELS: &str = "models";
 
 /// The prices of the models.
 const PRICES: &str = "prices";
+
+/// The endpoints of prompts, which only the file has.
+const ORCHESTRATORS: &str = "orchestrators";
+
+/// The budgets for a day or a month.
+const BUDGETS: &str = "budgets";
+
 /// The secrets, which only the file names. Their values stand elsewhere.
 const SECRETS: &str = "secrets";
 
@@ -92,6 +99,10 @@ pub(crate) struct ObjectSettings {
     pub(crate) models: Value,
     /// `prices`; null without one.
     pub(crate) prices: Value,
+    /// `orchestrators`; null without one.
+    pub(crate) orchestrators: Value,
+    /// `budgets`; null without one.
+    pub(crate) budgets: Value,
     /// `policy`; null without one.
     pub(crate) policy: Value,
     /// `secrets`; null without one.
@@ -362,8 +373,11 @@ impl File {
             document.map_err(|found| refused(&path, &format!("{}: {}", found.path, found.message)))?.value
         };
         let Value::Map(map) = &value else { return Err(refused(&path, "it must be an object of settings")) };
-        let names: Vec<&str> =
-            KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS, MODELS, PRICES, POLICY, SECRETS]).collect();
+        let names: Vec<&str> = KEYS
+            .iter()
+            .map(|(name, _)| *name)
+            .chain([TOOL_SERVERS, MODELS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, SECRETS])
+            .collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
         }
@@ -377,6 +391,8 @@ impl File {
             tool_servers: part(TOOL_SERVERS),
             models: part(MODELS),
             prices: part(PRICES),
+            orchestrators: part(ORCHESTRATORS),
+            budgets: part(BUDGETS),
             policy: part(POLICY),
             secrets: part(SECRETS),
         }

@@ -21,7 +21,7 @@ use crate::{
         terminal::{print_err, print_out, waits},
         text::one_line,
     },
-    read_limited,
+    period_budgets, read_limited,
     server_settings::{ObjectSettings, object_settings},
     tool_servers,
 };
@@ -36,10 +36,12 @@ pub(crate) fn of_settings(settings: &ObjectSettings) -> Result<EffectPolicy, Cli
     })?;
     let servers = settings.tool_servers.as_map().into_iter().flatten().map(|(name, _)| name.clone());
     let policy = policy.with_servers(servers);
-    Ok(match models::terms(settings)? {
+    let policy = match models::terms(settings)? {
         Some(terms) => policy.with_models(terms),
         None => policy,
-    })
+    };
+    let has_budgets = !period_budgets::of_settings(settings)?.is_empty();
+    Ok(if has_budgets { policy.with_leases() } else { policy })
 }
 
 /// Reads the policy of this machine, and the annotations of trusted servers that one of the plans may use.

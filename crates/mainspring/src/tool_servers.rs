@@ -53,6 +53,18 @@ pub(crate) fn mistakes(settings: &ObjectSettings) -> Option<String> {
     (settings.tool_servers != Value::Null).then(|| enabled::servers(settings).err()).flatten()
 }
 
+/// Returns the names of the tool servers that are processes.
+#[cfg(feature = "tools")]
+pub(crate) fn processes(settings: &ObjectSettings) -> Vec<String> {
+    enabled::processes(settings)
+}
+
+/// A build without tools starts no process.
+#[cfg(not(feature = "tools"))]
+pub(crate) fn processes(_: &ObjectSettings) -> Vec<String> {
+    Vec::new()
+}
+
 /// A build without tools refuses all tool servers where it opens them.
 #[cfg(not(feature = "tools"))]
 pub(crate) fn mistakes(_: &ObjectSettings) -> Option<String> {
@@ -89,7 +101,8 @@ mod enabled {
     use mainspring_mcp::{
         ToolError, config,
         connection::{Access, Scope},
-        executor::{CheckArguments, Tools},
+        contained::InContainers,
+        executor::{CheckArguments, Tools, pinned_digest},
         http::HttpAccess,
         limits::IDLE_TIMEOUT,
         pool::Pool,
@@ -116,7 +129,12 @@ mod enabled {
             let scope = Scope { organization: attempt.organization.clone(), workspace: attempt.workspace.clone() };
             let mut found: Vec<ToolDefinition> = Vec::new();
             for name in names {
+                let is_pinned =
+                    attempt.progress.as_deref().is_some_and(|progress| progress.pins.contains_key(name.as_str()));
                 let unknown = || {
+                    if is_pinned {
+                        return ToolError::ToolGone(name.clone()).to_failure(&attempt.step);
+                    }
                     let message = format!("step `{}`: no configured tool server has the tool `{name}`", attempt.step);
                     Failure::new(Class::Invalid, "tool_unknown", message)
                 };
@@ -131,7 +149,9 @@ mod enabled {
                     let name = format!("{server}.{}", tool.name);
                     if found.iter().all(|other| other.name != name) {
                         let description = tool.description.clone().or_else(|| tool.title.clone()).unwrap_or_default();
-                        found.push(ToolDefinition { name, description, input_schema: tool.input_schema.clone() });
+                        let digest = Some(pinned_digest(server, Some(tool)));
+                        let input_schema = tool.input_schema.clone();
+                        found.push(ToolDefinition { name, description, input_schema, digest });
                     }
                 }
                 if found.len() == before && wanted != "*" && !tools.tools().iter().any(|tool| tool.name == wanted) {
@@ -213,6 +233,7 @@ mod enabled {
             handed_out_at: 0,
             workspace: scope()?.workspace,
             secrets: mainspring_kernel::secret::SecretUses::default(),
+            progress: None,
         };
         let (handle, signal) = CancelHandle::pair();
         let tools = Tools::new(pool.clone()).with_checks(Arc::new(InSandbox));
@@ -232,6 +253,15 @@ mod enabled {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
             format!("the settings in {}: {}", settings.path.display(), errors.join("\n"))
         })
+    }
+
+    /// Returns the names of the servers that are processes; none if the configuration has mistakes.
+    pub(super) fn processes(settings: &ObjectSettings) -> Vec<String> {
+        if settings.tool_servers == Value::Null {
+            return Vec::new();
+        }
+        let is_process = |server: &config::ServerConfig| matches!(server.transport, config::TransportConfig::Stdio(_));
+        servers(settings).unwrap_or_default().into_iter().filter(is_process).map(|server| server.name).collect()
     }
 
     fn pool_of(
@@ -257,11 +287,7 @@ mod enabled {
     ) -> Result<ToolServers, CliError> {
         let start: Arc<dyn StartProcess> = match scripts {
             Scripts::Uncontained => Arc::new(Uncontained),
-            Scripts::Contained(_) => Arc::new(Refused(
-                "stdio servers do not run in containers in this build: use a server with `url`, or say `--scripts \
-                 uncontained` if the members of all organizations may have the rights of this user"
-                    .into(),
-            )),
+            Scripts::Contained(container) => Arc::new(InContainers::new(container.clone())),
             Scripts::Off(why) => {
                 Arc::new(Refused(format!("processes are off, because {why}: use a server with `url`")))
             }

@@ -433,7 +433,7 @@ fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_liv
     let upgraded = asked(&["upgrade", "--json"]);
     assert_eq!(upgraded.exit, Some(0), "{upgraded:?}");
     let listed = asked(&["list", "--json"]);
-    assert_eq!((format().as_str(), listed.exit, listed.stdout.lines().count()), ("12", Some(0), 6));
+    assert_eq!((format().as_str(), listed.exit, listed.stdout.lines().count()), ("13", Some(0), 6));
 }
 
 /// A fault of the nodes or of their server.

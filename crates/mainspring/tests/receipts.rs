@@ -125,6 +125,7 @@ async fn open(folder: &Path) -> Engine {
         scope: EngineScope::All,
         evaluator: Arc::new(InProcess),
         limits: None,
+        budgets: None,
         spans: None,
     };
     Engine::open(options, |home, held| executors(Default::default(), home, held)).await.unwrap()

@@ -192,6 +192,7 @@ fn approved_by_somebody_else(dir: &TestDir) {
             scope: EngineScope::named(),
             evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
             limits: None,
+            budgets: None,
             spans: None,
         };
         let engine =

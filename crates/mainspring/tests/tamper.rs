@@ -143,6 +143,7 @@ async fn open(folder: &Path) -> Engine {
         scope: EngineScope::All,
         evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
         limits: None,
+        budgets: None,
         spans: None,
     };
     Engine::open(options, |home, held| executors(Default::default(), home, held)).await.unwrap()

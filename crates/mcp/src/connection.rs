@@ -15,14 +15,16 @@ use mainspring_effects::{
 };
 use mainspring_kernel::{effect::Outcome, hash::Hash, value::Value};
 use rmcp::{
-    ClientCacheConfig, ClientHandler, RoleClient, ServiceError,
+    ClientCacheConfig, ClientHandler, ErrorData, RoleClient, ServiceError,
     model::{
-        CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
-        PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerResult,
+        CallToolRequest, CallToolRequestParams, CancelTaskParams, ClientCapabilities, ClientConfig, ClientRequest,
+        DetailedTask, ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, FormElicitationCapability,
+        GetTaskParams, Implementation, InputRequiredResult, InputResponses, JsonObject, PaginatedRequestParams,
+        ProtocolVersion, RequestMetaObject, ServerResult, TASKS_EXTENSION_ID, Task, UpdateTaskParams,
     },
     service::{
-        ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions, RunningService,
-        serve_client_with_lifecycle,
+        ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions, RequestContext,
+        RunningService, serve_client_with_lifecycle,
     },
     transport::{Transport, streamable_http_client::StreamableHttpError},
 };
@@ -34,6 +36,7 @@ use tokio::{
 use crate::{
     config::{ConfigText, HttpConfig, ServerConfig, StdioConfig, TransportConfig},
     error::{ToolError, quoted},
+    forms::{FormDesk, Forms},
     http::{HttpAccess, http_error},
     json::to_object,
     limits::{CALLS_MAX, CANCEL_TIMEOUT, LIST_TIMEOUT, LISTED_BYTES_MAX, START_TIMEOUT, TOOL_PAGES_MAX},
@@ -71,7 +74,7 @@ pub struct Access {
 
 /// One call of a tool.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     /// The name of the tool at the server.
     pub tool: &'a str,
     /// Its arguments, an object or null.
@@ -80,6 +83,26 @@ pub struct Call<'a> {
     pub intent: Hash,
     /// The step instance, for messages.
     pub step: &'a str,
+}
+
+/// The inputs of people with which a call is sent again, as the server has asked for them (`input_required`).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Given {
+    /// The answers by the keys of the requests.
+    pub(crate) responses: Option<InputResponses>,
+    /// The state that the server wants back.
+    pub(crate) state: Option<String>,
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The call has ended.
+    Ended(Outcome),
+    /// The server needs input from people, and then the call again.
+    NeedsInput(InputRequiredResult),
+    /// The server continues the call as a task.
+    Task(Task),
 }
 
 /// An open connection to a server.
@@ -104,14 +127,27 @@ type Service = RunningService<RoleClient, Handler>;
 #[derive(Clone, Default)]
 struct Handler {
     changes: Arc<AtomicU64>,
+    forms: Arc<Forms>,
 }
 
 impl ClientHandler for Handler {
-    /// Announces neither sampling nor roots nor elicitation, so that a conforming server asks for none of them. Requests
+    /// Announces forms and tasks, and neither sampling nor roots, so that a conforming server asks for neither. Requests
     /// for them are answered with an error.
     fn get_info(&self) -> ClientConfig {
         let name = Implementation::new("mainspring", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), name)
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation =
+            Some(ElicitationCapability::default().with_form(FormElicitationCapability::default()));
+        capabilities.extensions = Some(BTreeMap::from([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]));
+        ClientConfig::new(capabilities, name)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.forms.ask(request).await
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -185,6 +221,7 @@ impl Connection {
             command: stdio.command.clone(),
             args: stdio.args.clone(),
             env,
+            workspace: workspace.map(Into::into),
             directory: directory(workspace, stdio.cwd.as_deref()).map_err(not_started)?,
             organization: scope.organization.clone(),
         };
@@ -246,6 +283,11 @@ impl Connection {
             is_broken: AtomicBool::new(false),
             redactor: Redactor::default(),
         }
+    }
+
+    /// The name of the server.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
     }
 
     /// Removes the secrets of the server's configuration from results and messages.
@@ -331,14 +373,22 @@ impl Connection {
     }
 
     /// Calls a tool once. A cancellation is sent to the server as `notifications/cancelled`, and the outcome is
-    /// [`Outcome::Stopped`].
-    pub async fn call(&self, call: Call<'_>, stop: &mut CancelSignal) -> Result<Outcome, ToolError> {
+    /// [`Outcome::Stopped`]. Forms of the server go to `desk`.
+    pub(crate) async fn call(
+        &self,
+        call: Call<'_>,
+        given: Given,
+        desk: Option<&FormDesk>,
+        stop: &mut CancelSignal,
+    ) -> Result<Answer, ToolError> {
         let _place = self.calls.try_acquire().map_err(|_| ToolError::TooManyCalls(self.server.clone(), CALLS_MAX))?;
+        let _desk = desk.map(|desk| self.service.service().forms.open(desk));
         let mut params = CallToolRequestParams::new(Cow::Owned(call.tool.to_owned()));
         if *call.arguments != Value::Null {
             let arguments = to_object(call.arguments);
             params = params.with_arguments(arguments.ok_or_else(|| ToolError::InvalidArguments(call.tool.to_owned()))?);
         }
+        (params.input_responses, params.request_state) = (given.responses, given.state);
         let mut meta = RequestMetaObject::new();
         meta.insert(INTENT_META.to_owned(), call.intent.hex().into());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -355,7 +405,7 @@ impl Connection {
             () = stop.requested() => {
                 // The notification is a courtesy to the server: an attempt ends without it.
                 let _ = timeout(CANCEL_TIMEOUT, handle.cancel(Some("the execution was canceled".into()))).await;
-                return Ok(Outcome::Stopped(Value::Null));
+                return Ok(Answer::Ended(Outcome::Stopped(Value::Null)));
             }
         };
         match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
@@ -364,18 +414,40 @@ impl Connection {
         }
     }
 
-    fn read(&self, call: Call<'_>, answer: ServerResult) -> Result<Outcome, ToolError> {
+    fn read(&self, call: Call<'_>, answer: ServerResult) -> Result<Answer, ToolError> {
         let server = || self.server.clone();
         match answer {
-            ServerResult::CallToolResult(result) => outcome(&self.server, call.tool, call.step, &result),
-            ServerResult::EmptyResult(_) => Ok(Outcome::Done(Value::List(Vec::new()))),
-            ServerResult::InputRequiredResult(_) => Err(ToolError::InputRequired(server())),
-            ServerResult::CustomResult(result) => unknown_form(&self.server, &result.0),
-            ServerResult::CreateTaskResult(_) => {
-                Err(ToolError::InvalidAnswer(server(), "it answers with a task, which was not asked for".into()))
+            ServerResult::CallToolResult(result) => {
+                outcome(&self.server, call.tool, call.step, &result).map(Answer::Ended)
             }
+            ServerResult::EmptyResult(_) => Ok(Answer::Ended(Outcome::Done(Value::List(Vec::new())))),
+            ServerResult::InputRequiredResult(needed) => Ok(Answer::NeedsInput(needed)),
+            ServerResult::CustomResult(result) => unknown_form(&self.server, &result.0).map(Answer::Ended),
+            ServerResult::CreateTaskResult(created) => Ok(Answer::Task(created.task)),
             _ => Err(ToolError::InvalidAnswer(server(), "it is not the result of a tool".into())),
         }
+    }
+
+    /// Asks for a task. `None` if the server does not know it.
+    pub(crate) async fn task(&self, id: &str) -> Result<Option<DetailedTask>, ToolError> {
+        match self.service.peer().get_task(GetTaskParams::new(id)).await {
+            Ok(found) => Ok(Some(found.task)),
+            Err(ServiceError::McpError(error)) if error.code == ErrorCode::INVALID_PARAMS => Ok(None),
+            Err(error) => Err(self.failed(error).await),
+        }
+    }
+
+    /// Gives a task the inputs that it has asked for.
+    pub(crate) async fn update_task(&self, id: &str, responses: InputResponses) -> Result<(), ToolError> {
+        match self.service.peer().update_task(UpdateTaskParams::new(id, responses)).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.failed(error).await),
+        }
+    }
+
+    /// Cancels a task. An attempt ends without the answer.
+    pub(crate) async fn cancel_task(&self, id: &str) {
+        let _ = timeout(CANCEL_TIMEOUT, self.service.peer().cancel_task(CancelTaskParams::new(id))).await;
     }
 
     /// Translates an error of `rmcp`.

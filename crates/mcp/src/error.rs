@@ -73,8 +73,24 @@ pub enum ToolError {
     NotAuthorized(String),
     /// An answer breaks the protocol or a limit.
     InvalidAnswer(String, String),
-    /// The server needs input from a person, which is not supported.
+    /// The server asks for a form that cannot be shown.
+    InvalidForm(String, String),
+    /// The server needs input that is not supported: from a model, about the client, or from people where none can be
+    /// asked.
     InputRequired(String),
+    /// The tool is not the one that the execution has seen first. Nothing was called.
+    ToolChanged {
+        /// The name in the step.
+        tool: String,
+        /// Name of the server that has it now.
+        server: String,
+    },
+    /// The tool that the execution has seen is not there any more. Nothing was called.
+    ToolGone(String),
+    /// The task of the call was canceled, by the server or by others.
+    TaskCancelled(String),
+    /// Too many calls of the organization wait for people.
+    TooManyForms(usize),
     /// The arguments are not a JSON object.
     InvalidArguments(String),
     /// The arguments do not match the schema of the tool: its name, and the mismatches. Nothing was called.
@@ -108,6 +124,11 @@ impl ToolError {
             Self::HttpStatus { .. } => (Class::Transient, "tool_server_http_error"),
             Self::NotAuthorized(_) => (Class::Failed, "tool_server_not_authorized"),
             Self::InvalidAnswer(..) => (Class::Invalid, "tool_answer_invalid"),
+            Self::InvalidForm(..) => (Class::Invalid, "tool_form_invalid"),
+            Self::ToolChanged { .. } => (Class::Policy, "tool_changed"),
+            Self::ToolGone(_) => (Class::Policy, "tool_gone"),
+            Self::TaskCancelled(_) => (Class::Failed, "tool_task_cancelled"),
+            Self::TooManyForms(_) => (Class::RateLimited, "tool_forms_exceeded"),
             Self::InputRequired(_) => (Class::Policy, "tool_input_required"),
             Self::InvalidArguments(_) | Self::ArgumentsMismatch(..) => (Class::Invalid, "tool_arguments_invalid"),
             Self::TooManyCalls(..) => (Class::Unavailable, "tool_server_busy"),
@@ -122,6 +143,7 @@ impl ToolError {
             Self::NotConnected(server, why) => Self::NotConnected(server, change(why)),
             Self::ConnectionLost(server, why) => Self::ConnectionLost(server, change(why)),
             Self::InvalidAnswer(server, why) => Self::InvalidAnswer(server, change(why)),
+            Self::InvalidForm(server, why) => Self::InvalidForm(server, change(why)),
             Self::Rejected { server, code, message } => Self::Rejected { server, code, message: change(message) },
             Self::ArgumentsMismatch(tool, why) => Self::ArgumentsMismatch(tool, change(why)),
             other => other,
@@ -137,6 +159,36 @@ impl ToolError {
                 failure.with_details(Value::map([("retryAfterMs", (*delay_ms).into())]))
             }
             _ => failure,
+        }
+    }
+}
+
+impl ToolError {
+    /// Writes the errors of calls that have been reported.
+    fn write_of_report(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ToolChanged { tool, server } => write!(
+                out,
+                "the tool `{tool}` is not the one that the execution has used before: the server `{server}` has changed \
+                 its description or its schemas; review the tool (`mainspring tools`), and start a new execution"
+            ),
+            Self::ToolGone(tool) => write!(
+                out,
+                "the tool `{tool}`, which the execution has used before, is not there any more; `mainspring tools` lists \
+                 the tools"
+            ),
+            Self::TaskCancelled(server) => {
+                write!(out, "the tool server `{server}` has canceled the task of the call")
+            }
+            Self::InvalidForm(server, why) => {
+                write!(out, "the tool server `{server}` asks for a form that cannot be shown: {}", quoted(why))
+            }
+            Self::TooManyForms(max) => write!(
+                out,
+                "{max} calls already wait for people to fill in forms of tool servers: answer them with `mainspring \
+                 approvals`, or retry later"
+            ),
+            _ => Ok(()),
         }
     }
 }
@@ -188,9 +240,14 @@ impl fmt::Display for ToolError {
             }
             Self::InputRequired(server) => write!(
                 out,
-                "the tool server `{server}` asks for input from a person (elicitation), which this build does not \
-                 support: give the input as arguments, or put an approval before the step"
+                "the tool server `{server}` asks for input that cannot be given here: the answer of a model (sampling), \
+                 folders (roots), or a form outside of an execution; give the input as arguments"
             ),
+            Self::ToolChanged { .. }
+            | Self::ToolGone(_)
+            | Self::TaskCancelled(_)
+            | Self::InvalidForm(..)
+            | Self::TooManyForms(_) => self.write_of_report(out),
             Self::InvalidArguments(tool) => {
                 write!(out, "the arguments of the tool `{tool}` are not an object: write `arguments: {{name: value}}`")
             }

@@ -4,16 +4,24 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor};
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, Outcome, PinnedTool, Report},
+    hash::Hash,
     value::{Map, Value},
 };
+use rmcp::model::InputRequiredResult;
 
 use crate::{
-    connection::{Call, Scope},
+    connection::{Answer, Given, Scope},
     error::ToolError,
-    limits::LOOKUP_TIMEOUT,
+    forms,
+    handle::{Handle, Pending},
+    limits::{HELD_CALLS_MAX, LOOKUP_TIMEOUT},
+    live::{HeldCalls, LiveCall, Next, OwnedCall, Taken},
     lookup::find,
     pool::{Lease, Pool},
+    report::{asked, continued, responses},
+    task::{TaskCall, begun},
+    tool::Tool,
 };
 
 /// Performs the attempts of `tool` steps at the configured servers.
@@ -21,6 +29,59 @@ pub struct Tools {
     pool: Arc<Pool>,
     lookup_timeout: Duration,
     checks: Option<Arc<dyn CheckArguments>>,
+    held: HeldCalls,
+}
+
+/// The tool of an attempt.
+enum Found {
+    /// The execution uses it for the first time.
+    Unpinned(PinnedTool),
+    /// It cannot be called with these arguments.
+    Refused(Outcome),
+    /// It can be called.
+    Callable(Lease, String),
+}
+
+fn scope_of(attempt: &Attempt) -> Scope {
+    Scope { organization: attempt.organization.clone(), workspace: attempt.workspace.clone() }
+}
+
+fn tool_of(attempt: &Attempt) -> &str {
+    attempt.params.get("tool").and_then(Value::as_text).unwrap_or_default()
+}
+
+/// Returns the digest by which an execution pins a tool. A tool that is not listed has one as well.
+pub fn pinned_digest(server: &str, tool: Option<&Tool>) -> Hash {
+    let tool = tool.map_or_else(|| Hash::of(b"not listed"), |tool| tool.digest);
+    Hash::of_parts(&[server.as_bytes(), &tool.0])
+}
+
+/// Returns the outcome of an attempt whose call was answered.
+fn outcome_of(attempt: &Attempt, call: &LiveCall, answer: Answer) -> Outcome {
+    let connection = call.connection();
+    let server = connection.server();
+    let outcome = match answer {
+        Answer::Ended(outcome) => Ok(outcome),
+        _ if attempt.progress.is_none() => Err(ToolError::InputRequired(server.to_owned())),
+        Answer::NeedsInput(needed) => needs_input(connection, call.tool(), needed),
+        Answer::Task(task) => begun(server, call.tool(), &task),
+    };
+    let outcome = outcome.unwrap_or_else(|error| Outcome::Failed(error.to_failure(&attempt.step)));
+    call.connection().redactor().outcome(outcome)
+}
+
+/// Asks for the first form of a call that is to be sent again with input.
+fn needs_input(connection: &Lease, tool: &str, needed: InputRequiredResult) -> Result<Outcome, ToolError> {
+    let InputRequiredResult { input_requests, request_state: state, .. } = needed;
+    let server = connection.server();
+    let open = forms::read_all(server, &input_requests.unwrap_or_default(), connection.redactor())?;
+    let form = open.first().map(|(_, form)| form.clone());
+    let handle = Handle::Repeat { state, forms: Pending::of(open) };
+    match form {
+        Some(form) => asked(server, tool, form, &handle),
+        // The server only wants the call again.
+        None => continued(server, &handle),
+    }
 }
 
 /// Checks arguments against the schema of a tool. The schema comes from the tool server, so it is untrusted. The call
@@ -33,7 +94,7 @@ pub trait CheckArguments: Send + Sync {
 impl Tools {
     /// Makes an executor.
     pub fn new(pool: Arc<Pool>) -> Self {
-        Self { pool, lookup_timeout: LOOKUP_TIMEOUT, checks: None }
+        Self { pool, lookup_timeout: LOOKUP_TIMEOUT, checks: None, held: HeldCalls::default() }
     }
 
     /// Changes the time in which all servers must list their tools for a name without its server.
@@ -47,30 +108,174 @@ impl Tools {
     }
 
     async fn run(&self, attempt: &Attempt, mut stop: CancelSignal) -> Result<Outcome, ToolError> {
+        let progress = attempt.progress.as_deref();
+        if progress.is_some_and(|progress| progress.is_stopping) {
+            return Ok(self.stop(attempt).await);
+        }
+        if let Some(handle) = progress.map(|progress| &progress.handle).filter(|handle| **handle != Value::Null) {
+            let answer = progress.map_or(&Value::Null, |progress| &progress.answer);
+            return self.proceed(attempt, handle, answer, stop).await;
+        }
         if stop.is_requested() {
             return Ok(Outcome::Stopped(Value::Null));
         }
-        let scope = Scope { organization: attempt.organization.clone(), workspace: attempt.workspace.clone() };
-        let name = attempt.params.get("tool").and_then(Value::as_text).unwrap_or_default();
-        let arguments = attempt.params.get("arguments").unwrap_or(&Value::Null);
-        let checked = async {
-            let (connection, tool) = find(&self.pool, name, &scope, self.lookup_timeout).await?;
-            let checked = self.check(&connection, &tool, arguments, &scope).await;
-            Ok::<_, ToolError>((connection, tool, checked))
-        };
         let found = tokio::select! {
             biased;
-            found = checked => found?,
+            found = self.find(attempt) => found?,
             () = stop.requested() => return Ok(Outcome::Stopped(Value::Null)),
         };
-        let (connection, tool, checked) = found;
-        let call = Call { tool: &tool, arguments, intent: attempt.intent, step: &attempt.step };
-        let outcome = match checked {
-            Ok(()) => connection.call(call, &mut stop).await,
-            Err(error) => Err(error),
+        match found {
+            Found::Unpinned(tool) => Ok(Outcome::Reported(Box::new(Report::Tools(vec![tool])))),
+            Found::Refused(outcome) => Ok(outcome),
+            Found::Callable(connection, tool) => self.call(attempt, connection, tool, Given::default(), stop).await,
+        }
+    }
+
+    /// Finds the tool of an attempt, compares it with the pinned one, and checks the arguments.
+    async fn find(&self, attempt: &Attempt) -> Result<Found, ToolError> {
+        let scope = scope_of(attempt);
+        let name = tool_of(attempt);
+        let pin = attempt.progress.as_deref().map(|progress| progress.pins.get(name));
+        let found = find(&self.pool, name, &scope, self.lookup_timeout).await;
+        let (connection, tool) = match found {
+            Err(ToolError::UnknownTool { tool, .. }) if pin.flatten().is_some() => {
+                return Err(ToolError::ToolGone(tool));
+            }
+            found => found?,
         };
-        let outcome = outcome.unwrap_or_else(|error| Outcome::Failed(error.to_failure(&attempt.step)));
-        Ok(connection.redactor().outcome(outcome))
+        if let Some(pin) = pin {
+            let tools = connection.tools().await?;
+            match (pin, tools.get(&tool)) {
+                (None, found) => {
+                    let digest = pinned_digest(connection.server(), found);
+                    return Ok(Found::Unpinned(PinnedTool { name: name.to_owned(), digest }));
+                }
+                (Some(pin), found) if *pin == pinned_digest(connection.server(), found) => {}
+                (Some(_), None) => return Err(ToolError::ToolGone(name.to_owned())),
+                (Some(_), Some(_)) => {
+                    let server = connection.server().to_owned();
+                    return Err(ToolError::ToolChanged { tool: name.to_owned(), server });
+                }
+            }
+        }
+        let arguments = attempt.params.get("arguments").unwrap_or(&Value::Null);
+        match self.check(&connection, &tool, arguments, &scope).await {
+            Ok(()) => Ok(Found::Callable(connection, tool)),
+            Err(error) => {
+                let failed = Outcome::Failed(error.to_failure(&attempt.step));
+                Ok(Found::Refused(connection.redactor().outcome(failed)))
+            }
+        }
+    }
+
+    /// Sends a call, and follows it to its end or to a report.
+    async fn call(
+        &self,
+        attempt: &Attempt,
+        connection: Lease,
+        tool: String,
+        given: Given,
+        stop: CancelSignal,
+    ) -> Result<Outcome, ToolError> {
+        let arguments = attempt.params.get("arguments").cloned().unwrap_or_default();
+        let call = OwnedCall { tool, arguments, intent: attempt.intent, step: attempt.step.clone(), given };
+        let can_ask = attempt.progress.is_some();
+        self.follow(attempt, LiveCall::start(connection, call, can_ask), stop).await
+    }
+
+    /// Follows a call to its end or to a report.
+    async fn follow(
+        &self,
+        attempt: &Attempt,
+        mut call: LiveCall,
+        mut stop: CancelSignal,
+    ) -> Result<Outcome, ToolError> {
+        match call.next(&mut stop).await {
+            Next::Answered(answer) => Ok(outcome_of(attempt, &call, answer)),
+            Next::Asked(form) => {
+                let server = call.connection().server().to_owned();
+                let form = call.connection().redactor().value(form);
+                let (call, error) = match asked(&server, call.tool(), form, &Handle::Held) {
+                    Ok(asked) => match self.held.hold(attempt.into(), attempt.organization.as_deref(), call) {
+                        Ok(()) => return Ok(asked),
+                        Err(call) => (*call, ToolError::TooManyForms(HELD_CALLS_MAX)),
+                    },
+                    Err(error) => (call, error),
+                };
+                // A call that is still open would keep the server from asking for another form.
+                call.end().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends the call or the task of an attempt that is only to be stopped. Nothing else is sent.
+    async fn stop(&self, attempt: &Attempt) -> Outcome {
+        let handle = attempt.progress.as_deref().and_then(|progress| Handle::read(&progress.handle));
+        match handle {
+            Some(Handle::Held) => match self.held.take(attempt.into()) {
+                Some(Taken::Open(call)) => {
+                    let answer = call.end().await;
+                    answer.map_or(Outcome::Stopped(Value::Null), |(call, answer)| outcome_of(attempt, &call, answer))
+                }
+                Some(Taken::Ended(outcome)) => outcome,
+                None => Outcome::Stopped(Value::Null),
+            },
+            Some(Handle::Task { server, tool, id, .. }) => {
+                TaskCall { pool: &self.pool, scope: scope_of(attempt), server, tool, id }.cancel().await
+            }
+            Some(Handle::Repeat { .. }) | None => Outcome::Stopped(Value::Null),
+        }
+    }
+
+    /// Continues a call after a report: with the answer of a person, or by asking for its task.
+    async fn proceed(
+        &self,
+        attempt: &Attempt,
+        handle: &Value,
+        answer: &Value,
+        mut stop: CancelSignal,
+    ) -> Result<Outcome, ToolError> {
+        match Handle::read(handle) {
+            Some(Handle::Held) => match self.held.take(attempt.into()) {
+                Some(Taken::Open(mut call)) => {
+                    call.give(answer);
+                    self.follow(attempt, call, stop).await
+                }
+                Some(Taken::Ended(outcome)) => Ok(outcome),
+                // The process that held the call has ended.
+                None => Ok(Outcome::Interrupted),
+            },
+            Some(Handle::Repeat { state, forms }) => {
+                if stop.is_requested() {
+                    return Ok(Outcome::Stopped(Value::Null));
+                }
+                let forms = forms.answered(answer);
+                let found = tokio::select! {
+                    biased;
+                    found = self.find(attempt) => found?,
+                    () = stop.requested() => return Ok(Outcome::Stopped(Value::Null)),
+                };
+                match found {
+                    Found::Callable(connection, tool) if forms.open.is_empty() => {
+                        let responses = Some(responses(&forms.answers));
+                        self.call(attempt, connection, tool, Given { responses, state }, stop).await
+                    }
+                    Found::Callable(connection, tool) => {
+                        let form = forms.open.first().map(|(_, form)| form.clone()).unwrap_or_default();
+                        asked(connection.server(), &tool, form, &Handle::Repeat { state, forms })
+                    }
+                    Found::Refused(outcome) => Ok(outcome),
+                    Found::Unpinned(tool) => Err(ToolError::ToolGone(tool.name)),
+                }
+            }
+            Some(Handle::Task { server, tool, id, forms }) => {
+                let task = TaskCall { pool: &self.pool, scope: scope_of(attempt), server, tool, id };
+                task.follow(attempt, forms.answered(answer), stop).await
+            }
+            // A newer release has begun the call.
+            None => Ok(Outcome::Interrupted),
+        }
     }
 
     /// Checks the arguments against the schema that the server lists for the tool. A tool that the server does not list
@@ -103,10 +308,33 @@ impl Executor for Tools {
         })
     }
 
-    /// A call is not recorded before it is sent, and its server may have ended with the earlier process.
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
-        Box::pin(std::future::ready(Adopted::Interrupted))
+    fn watch<'a>(&'a self, attempt: &'a Attempt, mut stop: CancelSignal) -> BoxFuture<'a, Option<Outcome>> {
+        Box::pin(async move {
+            let outcome = self.held.ended(attempt.into(), &mut stop, |call, answer| outcome_of(attempt, call, answer));
+            // The gate of the form stays open for a call that needs other input: it is interrupted when it continues.
+            outcome.await.filter(|outcome| !matches!(outcome, Outcome::Reported(_)))
+        })
     }
 
-    fn forget(&self, _: AttemptName<'_>) {}
+    /// A call is sent only after its tool is pinned, and a task is only asked for.
+    fn adopt<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Adopted> {
+        let was_called = match attempt.progress.as_deref() {
+            // It only ends what may be open.
+            Some(progress) if progress.is_stopping && progress.handle != Value::Null => false,
+            Some(progress) if progress.handle == Value::Null => progress.pins.contains_key(tool_of(attempt)),
+            Some(progress) => match Handle::read(&progress.handle) {
+                Some(Handle::Task { .. }) => false,
+                // Further forms are to be answered before the call is sent again.
+                Some(Handle::Repeat { forms, .. }) => forms.answered(&progress.answer).open.is_empty(),
+                Some(Handle::Held) | None => true,
+            },
+            None => true,
+        };
+        let adopted = if was_called { Adopted::Interrupted } else { Adopted::NeverStarted };
+        Box::pin(std::future::ready(adopted))
+    }
+
+    fn forget(&self, attempt: AttemptName<'_>) {
+        self.held.forget(attempt);
+    }
 }

@@ -10,22 +10,33 @@
 //! | [`connection`] | one connection: protocol version, list of tools, calls |
 //! | `transport` | bounds on the messages of a server; messages as lines |
 //! | [`http`] | reaches a server over streamable HTTP |
-//! | [`process`] | starts the process of a stdio server |
+//! | [`process`], [`contained`] | start the process of a stdio server: as this user, or in a container |
 //! | [`pool`] | connections that are open, and when they close |
 //! | `lookup` | the server of a tool, by its name |
 //! | [`executor`] | performs the attempts of `tool` steps |
+//! | `report` | reports of attempts before their end |
+//! | `live` | calls in progress, also those that are held open while people fill in a form |
+//! | `forms` | forms that servers ask for |
+//! | `task` | calls that a server continues as tasks |
+//! | `handle` | the ways to continue a call, as journals keep them |
 
 pub mod config;
 pub mod connection;
+pub mod contained;
 mod error;
 pub mod executor;
+mod forms;
+mod handle;
 pub mod http;
 mod json;
 pub mod limits;
+mod live;
 mod lookup;
 mod outcome;
 pub mod pool;
 pub mod process;
+mod report;
+mod task;
 pub mod tool;
 mod transport;
 

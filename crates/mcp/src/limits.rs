@@ -92,3 +92,23 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// The shortest time between two searches for idle connections.
 pub const SWEEP_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// The forms of one call that wait for an answer. People answer one at a time.
+pub const FORMS_WAITING_MAX: usize = 8;
+
+/// The calls of one organization that are held open while people fill in forms. Each holds a connection of its execution,
+/// and other calls need some.
+pub const HELD_CALLS_MAX: usize = 24;
+const _: () = assert!(HELD_CALLS_MAX < CONNECTIONS_MAX);
+
+/// The time for which a call is held open. Longer than the time of the gate, whose end is the answer.
+pub const HOLD_TIMEOUT: Duration = Duration::from_secs(25 * 3600);
+
+/// The time between two requests for a task, where the server suggests none.
+pub const POLL_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
+
+/// The shortest and the longest time between two requests for a task.
+pub const POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+
+/// The bytes of the id of a task, and of the state that a server wants back with the input of people.
+pub const HANDLE_TEXT_BYTES_MAX: usize = 32 * 1024;

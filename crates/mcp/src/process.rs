@@ -15,7 +15,7 @@ use nix::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, unix::AsyncFd},
-    process::{Child, ChildStderr, Command},
+    process::{Child, Command},
     sync::watch,
 };
 
@@ -30,6 +30,8 @@ pub struct ProcessSpec {
     pub args: Vec<String>,
     /// Variables in addition to the few that every server gets.
     pub env: BTreeMap<String, String>,
+    /// The workspace of the execution.
+    pub workspace: Option<PathBuf>,
     /// Its working directory.
     pub directory: Option<PathBuf>,
     /// The organization of the execution. `None` for the command line.
@@ -99,10 +101,7 @@ fn start(spec: &ProcessSpec) -> Result<Started, String> {
         return Err("its standard streams are missing".into());
     };
     let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-    let kept = Arc::new(Mutex::new(Vec::new()));
-    let (ended, errors_ended) = watch::channel(false);
-    tokio::spawn(keep_end(errors, kept.clone(), ended));
-    let process = Box::new(Group { child, group, kept, errors_ended });
+    let process = Box::new(Group { child, group, errors: ErrorOutput::keep(errors) });
     Ok(Started { output: Box::new(output), input: Box::new(input), process })
 }
 
@@ -120,17 +119,40 @@ fn not_started(spec: &ProcessSpec, error: &io::Error) -> String {
     }
 }
 
-/// Reads standard error to its end and keeps the last bytes, so that a server that logs a lot neither blocks nor fills
-/// the memory.
-async fn keep_end(mut errors: ChildStderr, kept: Arc<Mutex<Vec<u8>>>, ended: watch::Sender<bool>) {
-    let mut buffer = [0; 4096];
-    while let Ok(count @ 1..) = errors.read(&mut buffer).await {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(buffer.get(..count).unwrap_or_default());
-        let excess = kept.len().saturating_sub(STDERR_BYTES_MAX);
-        kept.drain(..excess);
+/// The end of a server's standard error.
+#[derive(Debug)]
+pub(crate) struct ErrorOutput {
+    kept: Arc<Mutex<Vec<u8>>>,
+    ended: watch::Receiver<bool>,
+}
+
+impl ErrorOutput {
+    /// Reads standard error to its end and keeps the last bytes, so that a server that logs a lot neither blocks nor fills
+    /// the memory.
+    pub(crate) fn keep(mut errors: impl AsyncRead + Send + Unpin + 'static) -> Self {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (ends, ended) = watch::channel(false);
+        let keeps = kept.clone();
+        tokio::spawn(async move {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = errors.read(&mut buffer).await {
+                let mut kept = keeps.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(buffer.get(..count).unwrap_or_default());
+                let excess = kept.len().saturating_sub(STDERR_BYTES_MAX);
+                kept.drain(..excess);
+            }
+            ends.send_replace(true);
+        });
+        Self { kept, ended }
     }
-    ended.send_replace(true);
+
+    /// Returns the text, once standard error is closed or a moment has passed.
+    pub(crate) async fn text(&self) -> String {
+        let mut ended = self.ended.clone();
+        let _ = tokio::time::timeout(ERROR_OUTPUT_TIMEOUT, ended.wait_for(|ended| *ended)).await;
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).trim().to_owned()
+    }
 }
 
 /// A process group of a server.
@@ -138,8 +160,7 @@ struct Group {
     child: Child,
     /// `None` once the leader was reaped, since another process may have its number then.
     group: Option<Pid>,
-    kept: Arc<Mutex<Vec<u8>>>,
-    errors_ended: watch::Receiver<bool>,
+    errors: ErrorOutput,
 }
 
 impl Group {
@@ -170,12 +191,7 @@ impl Group {
 
 impl RunningProcess for Group {
     fn error_output(&self) -> BoxFuture<'_, String> {
-        Box::pin(async {
-            let mut errors_ended = self.errors_ended.clone();
-            let _ = tokio::time::timeout(ERROR_OUTPUT_TIMEOUT, errors_ended.wait_for(|ended| *ended)).await;
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            String::from_utf8_lossy(&kept).trim().to_owned()
-        })
+        Box::pin(self.errors.text())
     }
 
     fn stop(mut self: Box<Self>) -> BoxFuture<'static, ()> {

@@ -144,6 +144,7 @@ async fn perform(tools: &Tools, tool: &str) -> Outcome {
         handed_out_at: 0,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),
+        progress: None,
     };
     let (_stopper, stop) = CancelHandle::pair();
     in_time(tools.perform(&attempt, stop)).await

@@ -8,7 +8,7 @@ use mainspring_effects::{
     secrets::{Purpose, Redactor, SecretSource, SecretUser, SecretValue, read_reference},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, Outcome, Report},
     failure::Failure,
     json,
     value::{Map, Value},
@@ -21,7 +21,7 @@ use crate::{
     error::{ModelError, quoted},
     limits::{ANSWER_BYTES_MAX, ANSWER_TOKENS_DEFAULT, QUOTED_KEY_BYTES_MAX, TOOLS_MAX},
     request::{Request, messages},
-    tools::{ToolDefinition, ToolSource, WireNames, built_in, wire_name, workflow},
+    tools::{ToolDefinition, ToolSource, WireNames, built_in, compare_pins, wire_name, workflow},
 };
 
 /// The parameters of an attempt. The kernel adds `tools` and the conversation to those of the step.
@@ -87,6 +87,13 @@ impl Agents {
         self.serve_scripted();
         let config = self.model_of(attempt).map_err(named)?;
         let tools = self.tools_of(attempt).await?;
+        if let Some(progress) = attempt.progress.as_deref() {
+            let new = compare_pins(&tools, &listed_tools(attempt), &progress.pins);
+            let new = new.map_err(|error| error.to_failure(&attempt.step))?;
+            if !new.is_empty() {
+                return Ok(Outcome::Reported(Box::new(Report::Tools(new))));
+            }
+        }
         let names = WireNames::of(tools.iter().map(|tool| tool.name.as_str()));
         let request = request(&attempt.params, config, &tools).map_err(named)?;
         let key = self.key_of(attempt, config).await?;
@@ -144,8 +151,7 @@ impl Agents {
     }
 
     async fn tools_of(&self, attempt: &Attempt) -> Result<Vec<ToolDefinition>, Failure> {
-        let listed = attempt.params.get("tools").and_then(Value::as_list).unwrap_or_default();
-        let listed: Vec<String> = listed.iter().filter_map(Value::as_text).map(Into::into).collect();
+        let listed = listed_tools(attempt);
         let known = |name: &str| built_in(name).or_else(|| workflow(name, &attempt.params));
         let mut tools: Vec<ToolDefinition> = listed.iter().filter_map(|name| known(name)).collect();
         let of_servers: Vec<String> = listed.into_iter().filter(|name| known(name).is_none()).collect();
@@ -162,6 +168,12 @@ impl Agents {
         }
         Ok(tools)
     }
+}
+
+/// The names in the `tools` of an attempt.
+fn listed_tools(attempt: &Attempt) -> Vec<String> {
+    let listed = attempt.params.get("tools").and_then(Value::as_list).unwrap_or_default();
+    listed.iter().filter_map(Value::as_text).map(Into::into).collect()
 }
 
 /// Replaces each part of a text that begins as the key does.
@@ -247,6 +259,7 @@ fn identity_of(attempt: &Attempt) -> Attempt {
         handed_out_at: attempt.handed_out_at,
         workspace: attempt.workspace.clone(),
         secrets: attempt.secrets.clone(),
+        progress: None,
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use mainspring_effects::BoxFuture;
 use mainspring_kernel::{
-    effect::Attempt,
-    failure::Failure,
+    effect::{Attempt, PinnedTool},
+    failure::{Class, Failure},
     hash::Hash,
     plan::{PROPOSE_TOOL, WORKFLOW_TOOL},
     value::{Map, Value},
@@ -22,6 +22,8 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of the arguments.
     pub input_schema: Value,
+    /// The digest by which executions pin it; `None` for a tool that needs no server.
+    pub digest: Option<Hash>,
 }
 
 /// Describes tools by their names.
@@ -32,6 +34,62 @@ pub trait ToolSource: Send + Sync {
         names: &'a [String],
         attempt: &'a Attempt,
     ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, Failure>>;
+}
+
+/// Compares the tools of a request with those that the execution has pinned. Returns the ones to pin; the error is the first
+/// tool that has changed or is gone. `listed` has the names in the step, also `SERVER.*`.
+pub(crate) fn compare_pins(
+    tools: &[ToolDefinition],
+    listed: &[String],
+    pins: &BTreeMap<String, Hash>,
+) -> Result<Vec<PinnedTool>, PinError> {
+    let mut new = Vec::new();
+    for (tool, digest) in tools.iter().filter_map(|tool| Some((tool, tool.digest?))) {
+        match pins.get(&tool.name) {
+            Some(pinned) if *pinned != digest => return Err(PinError::Changed(tool.name.clone())),
+            Some(_) => {}
+            None => new.push(PinnedTool { name: tool.name.clone(), digest }),
+        }
+    }
+    let is_listed = |name: &str| {
+        let of_server = name.split_once('.').map(|(server, _)| format!("{server}.*"));
+        listed.iter().any(|entry| entry == name || Some(entry) == of_server.as_ref())
+    };
+    let gone = pins.keys().find(|name| is_listed(name) && !tools.iter().any(|tool| tool.name == **name));
+    match gone {
+        Some(gone) => Err(PinError::Gone(gone.clone())),
+        None => Ok(new),
+    }
+}
+
+/// A tool that is not the pinned one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PinError {
+    Changed(String),
+    Gone(String),
+}
+
+impl PinError {
+    pub(crate) fn to_failure(&self, step: &str) -> Failure {
+        let (code, message) = match self {
+            Self::Changed(tool) => (
+                "tool_changed",
+                format!(
+                    "the tool `{tool}` is not the one that the execution has described to the model before: its server \
+                     has changed its description or its schemas; review the tool (`mainspring tools`), and start a new \
+                     execution"
+                ),
+            ),
+            Self::Gone(tool) => (
+                "tool_gone",
+                format!(
+                    "the tool `{tool}`, which the execution has described to the model before, is not there any more; \
+                     `mainspring tools` lists the tools"
+                ),
+            ),
+        };
+        Failure::new(Class::Policy, code, format!("step `{step}`: {message}"))
+    }
 }
 
 /// The tools that need no server.
@@ -84,7 +142,7 @@ pub(crate) fn built_in(name: &str) -> Option<ToolDefinition> {
         ("required", if required.is_empty() { Vec::new() } else { vec![Value::from(required)] }.into()),
         ("additionalProperties", false.into()),
     ]);
-    Some(ToolDefinition { name: name.into(), description: description.into(), input_schema })
+    Some(ToolDefinition { name: name.into(), description: description.into(), input_schema, digest: None })
 }
 
 /// A tool that is a workflow. Its schema is pinned when the execution starts.
@@ -94,7 +152,7 @@ pub(crate) fn workflow(name: &str, params: &Value) -> Option<ToolDefinition> {
     let input_schema = pinned.unwrap_or_else(|| Value::map([("type", Value::from("object"))]));
     let said = input_schema.get("description").and_then(Value::as_text).unwrap_or_default();
     let description = format!("Runs the workflow {workflow} and waits for its output. {said}").trim_end().to_owned();
-    Some(ToolDefinition { name: name.into(), description, input_schema })
+    Some(ToolDefinition { name: name.into(), description, input_schema, digest: None })
 }
 
 /// The names of tools in requests. Providers accept letters, digits, `_` and `-` only, up to 64 of them.
@@ -134,6 +192,25 @@ pub(crate) fn wire_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tools_are_compared_with_the_pinned_ones() {
+        let tool = |name: &str, text: &str| ToolDefinition {
+            name: name.into(),
+            description: text.into(),
+            input_schema: Value::Null,
+            digest: Some(Hash::of(text.as_bytes())),
+        };
+        let built_in = built_in("bash").unwrap();
+        let pins = BTreeMap::from([("s.a".to_owned(), Hash::of(b"one")), ("t.b".to_owned(), Hash::of(b"two"))]);
+        let listed = ["s.*".to_owned(), "bash".to_owned()];
+        let compare = |tools: &[ToolDefinition]| compare_pins(tools, &listed, &pins);
+        let new = compare(&[tool("s.a", "one"), tool("s.c", "three"), built_in]).unwrap();
+        assert_eq!(new, [PinnedTool { name: "s.c".into(), digest: Hash::of(b"three") }]);
+        assert_eq!(compare(&[tool("s.a", "changed")]), Err(PinError::Changed("s.a".into())));
+        // The tool of the server `t` belongs to another agent.
+        assert_eq!(compare(&[tool("s.c", "three")]), Err(PinError::Gone("s.a".into())));
+    }
 
     #[test]
     fn names_in_requests_are_accepted_by_all_providers_and_distinct() {

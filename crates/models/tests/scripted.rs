@@ -46,6 +46,7 @@ fn attempt(params: Value) -> Attempt {
         handed_out_at: 0,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),
+        progress: None,
     }
 }
 
@@ -62,6 +63,7 @@ impl ToolSource for OneTool {
             name: name.clone(),
             description: "reads an issue".into(),
             input_schema: value(r#"{"type": "object"}"#),
+            digest: None,
         };
         Box::pin(std::future::ready(Ok(names.iter().map(tool).collect())))
     }

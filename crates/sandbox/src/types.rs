@@ -259,7 +259,8 @@ impl<'p, 'a> Reader<'p, 'a> {
             }
             properties.insert(name, schema);
         }
-        object_of(properties, required)
+        // In TypeScript `{}` is the type of every value but null.
+        if properties.is_empty() { true.into() } else { object_of(properties, required) }
     }
 }
 

@@ -257,9 +257,11 @@ fn the_types_of_results_are_read() {
     check_type("export default (x): 'a' | null => x", r#"{"anyOf":[{"const":"a"},{"type":"null"}]}"#);
     let optional = r#"{"additionalProperties":false,"properties":{"a":true},"type":"object"}"#;
     check_type("export default (x): {a?: Map<string, number>} => x", optional);
-    // A type that the source does not say in full is unknown.
-    for unknown in ["any", "Sum", "Record<string, number>", "{[key: string]: number}", "{a: number} & {b: number}"] {
-        check_type(&format!("export default (x): {unknown} => x"), "null");
+    // A type that the source does not say in full is unknown, and `{}` is the type of nearly every value.
+    for unknown in
+        ["any", "{}", "Empty", "Sum", "Record<string, number>", "{[key: string]: number}", "{a: number} & {b: number}"]
+    {
+        check_type(&format!("interface Empty {{}}\nexport default (x): {unknown} => x"), "null");
     }
     check_type("interface A { a: A }\nexport default (x: A) => x", "null");
     check_type("interface A { a: 1 }\ninterface A { b: 2 }\nexport default (x): A => x", "null");

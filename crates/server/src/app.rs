@@ -20,7 +20,6 @@ use crate::{
         sign_in_codes::SignInCodes,
     },
     http::{
-        event_bus::Bus,
         problem::{Code, Problem, Result},
         rate_limit::{Limiter, Rates, clock},
         readiness::Readiness,
@@ -33,7 +32,9 @@ use crate::{
         compile_budget::Budget,
         dev_files::{DevFile, DevFiles},
         event_feed::Feeds,
+        events::webhook_client::WebhookClient,
         plan_cache::Plans,
+        prompts::orchestrators::Orchestrators,
         run_log::PendingRuns,
         scenario_runner::Scenarios,
         writers::Writers,
@@ -47,6 +48,8 @@ pub struct Settings {
     pub base: String,
     /// Folder of the workspaces of the executions that this server starts.
     pub workspaces: PathBuf,
+    /// True if tool servers are processes, which work in the workspace of an execution.
+    pub tools_use_workspaces: bool,
     /// The release that `doctor` and `/api/health` report.
     pub release: &'static str,
     /// Rate limits of requests.
@@ -63,7 +66,11 @@ pub struct Settings {
     pub writers: Option<Arc<Writers>>,
     /// Runs scenarios; `None` if this server cannot.
     pub scenarios: Option<Scenarios>,
-    /// The clock of triggers: milliseconds since 1970. Tests replace it by virtual time.
+    /// The HTTP client of deliveries of events and prompts.
+    pub webhooks: WebhookClient,
+    /// The endpoints to which prompts are sent.
+    pub orchestrators: Orchestrators,
+    /// The clock of triggers and of events: milliseconds since 1970. Tests replace it by virtual time.
     pub clock: fn() -> u64,
 }
 
@@ -87,7 +94,6 @@ pub struct Shared {
     pub settings: Settings,
     pub(crate) plans: Plans,
     pub(crate) feeds: Feeds,
-    pub(crate) bus: Bus,
     pub(crate) limiter: Limiter,
     pub(crate) credential_cache: CredentialCache,
     pub(crate) catalogue_watch: CatalogueWatch,
@@ -117,7 +123,7 @@ pub(crate) struct RequestBounds {
 impl App {
     /// Builds a server on a running engine.
     pub fn new(engine: Arc<Engine>, evaluator: Arc<dyn Evaluator>, settings: Settings) -> Self {
-        let (plans, bus) = (Plans::default(), Bus::default());
+        let plans = Plans::default();
         let feeds = Feeds::of_connections(settings.connections_max);
         let clock = clock();
         let (limiter, credential_cache) =
@@ -131,7 +137,6 @@ impl App {
             settings,
             plans,
             feeds,
-            bus,
             limiter,
             credential_cache,
             catalogue_watch,
@@ -170,7 +175,7 @@ impl App {
         self.local.dev_files.replace(files);
     }
 
-    /// The present time for triggers, in milliseconds since 1970.
+    /// The present time for triggers and events, in milliseconds since 1970.
     pub(crate) fn now_ms(&self) -> u64 {
         (self.settings.clock)()
     }

@@ -5,7 +5,6 @@ pub(crate) mod api_text;
 pub mod body;
 pub(crate) mod client_address;
 pub(crate) mod connections;
-pub(crate) mod event_bus;
 pub(crate) mod extract;
 pub(crate) mod html;
 pub(crate) mod open_requests;

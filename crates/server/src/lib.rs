@@ -14,4 +14,4 @@ pub mod services;
 pub use app::{App, Settings};
 pub use http::serve::serve;
 pub use routes::{description, router};
-pub use services::concurrency_limits::StoredLimits;
+pub use services::{concurrency_limits::StoredLimits, period_budgets::StoredBudgets};

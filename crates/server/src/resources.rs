@@ -1,16 +1,20 @@
 //! Stored forms of the server's resources, one file per resource, with the fields by which they are indexed, and the
 //! repository that stores them.
 
+mod budget;
 mod due_schedule;
+mod event_subscription;
 mod identity;
 mod member;
 mod organization;
+mod prompt;
 mod proposal;
 mod proposal_shadow;
 mod removed_member;
 pub mod repository;
 mod reserved_name;
 mod revoked_token;
+mod rollout;
 mod secret;
 mod token;
 mod trigger;
@@ -22,25 +26,32 @@ mod webhook_path;
 mod workflow;
 mod workflow_scenarios;
 
+pub use budget::Budget;
 pub use due_schedule::{DueSchedule, due_id, due_ms};
+pub use event_subscription::{EventSubscription, FailedEvent, LastFailure, PreviousSecret, SubscriptionState};
 pub use identity::Identity;
 pub use member::Member;
 pub use organization::{FEATURES, FOUR_EYES_FEATURE, Limits, Organization, RUNTIME_FEATURE, SHADOW_FEATURE};
+pub use prompt::{DuePrompt, Prompt, PromptQueue};
 pub use proposal::{Applied, Author, Proposal, ProposalStatus, ProposedChange, Review, Written, proposal_key};
 pub use proposal_shadow::{ProposalShadow, ShadowSummary};
 pub use removed_member::RemovedMember;
 pub use reserved_name::ReservedName;
 pub use revoked_token::RevokedToken;
+pub use rollout::{
+    BothFigures, Rollout, RolloutEnd, RolloutPlan, RolloutStatus, RolloutVersion, SideFigures, Thresholds,
+    WatchedRollout, rollout_key,
+};
 pub use secret::Secret;
 pub use token::{SignIn, Token};
 pub use trigger::{
     Missed, Overlap, Respond, ScheduleConfig, SignatureAlgorithm, SignatureConfig, SignatureEncoding, SignatureScheme,
     Trigger, TriggerConfig, WebhookConfig,
 };
-pub use trigger_state::{Run, RunOutcome, Stopped, TriggerState};
+pub use trigger_state::{PromptFailure, PromptState, Run, RunOutcome, Stopped, TriggerState};
 pub use version::{Source, Version, version_id};
 pub use version_number::{VersionNumber, version_number_id};
 pub use version_return::VersionReturn;
 pub use webhook_path::WebhookPath;
-pub use workflow::{Drain, Workflow};
+pub use workflow::{ActiveRollout, Drain, Workflow};
 pub use workflow_scenarios::WorkflowScenarios;

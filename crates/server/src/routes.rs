@@ -3,14 +3,17 @@
 mod approval_pages;
 mod approvals;
 mod audit;
+mod budgets;
 mod common_responses;
 mod definitions;
 mod dev_files;
+mod event_subscriptions;
 mod execution_commands;
 mod execution_events;
 mod execution_history;
 mod execution_receipts;
 mod executions;
+mod failed_events;
 mod health;
 mod manual_triggers;
 mod members;
@@ -18,6 +21,7 @@ mod oidc;
 mod organizations;
 mod proposals;
 mod quarantine;
+mod rollouts;
 mod scenarios;
 mod secrets;
 mod session;
@@ -86,6 +90,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(health::routes())
         .merge(workflows::routes())
         .merge(proposals::routes())
+        .merge(rollouts::routes())
         .merge(definitions::routes())
         .merge(scenarios::routes())
         .merge(dev_files::routes())
@@ -94,6 +99,8 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(secrets::routes())
         .merge(trigger_runs::routes())
         .merge(webhooks::routes())
+        .merge(event_subscriptions::routes())
+        .merge(failed_events::routes())
         .merge(executions::routes())
         .merge(execution_history::routes())
         .merge(execution_receipts::routes())
@@ -109,6 +116,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(tokens::routes())
         .merge(organizations::routes())
         .merge(audit::routes())
+        .merge(budgets::routes())
 }
 
 /// The OpenAPI 3.1 description of all routes.

@@ -51,6 +51,7 @@ fn what_can_be_edited_is_shown_with_its_version_and_edited_by_it() {
         }
     }
     let edited = [
+        "/api/event-subscriptions/{id}",
         "/api/members/{id}",
         "/api/organization",
         "/api/triggers/{id}",

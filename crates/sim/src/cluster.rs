@@ -5,6 +5,7 @@
 //! During the run, every durable commit and every call is checked against the rules in [`commit_checker`] and [`calls`]. At the
 //! end the faults stop, and every accepted execution must end. The same seed gives the same bytes.
 
+mod budgets;
 mod calls;
 mod clients;
 mod clocks;
@@ -22,6 +23,7 @@ mod node;
 mod operators;
 mod outputs;
 mod rare_faults;
+mod seed_budget;
 mod subject;
 mod workflows;
 
@@ -52,6 +54,7 @@ use limits::SeedLimits;
 use load::LoadProfile;
 use node::{Process, ProcessEvent};
 use rare_faults::{RareFault, RareFaults};
+use seed_budget::SeedBudget;
 pub(crate) use subject::Subject;
 use workflows::Workflows;
 
@@ -181,6 +184,7 @@ struct Cluster {
 struct Settings {
     size: Size,
     limits: SeedLimits,
+    budget: SeedBudget,
     load: LoadProfile,
     /// Virtual time after the last fault in which every execution must end.
     recovery_ms_max: u64,
@@ -234,7 +238,13 @@ impl Cluster {
             None => Workflows::compiled(rare_faults.has(RareFault::Panics))?,
         };
         let mut cluster = Self {
-            settings: Settings { size, limits, load: LoadProfile::of(seed), recovery_ms_max },
+            settings: Settings {
+                size,
+                limits,
+                budget: SeedBudget::of(seed),
+                load: LoadProfile::of(seed),
+                recovery_ms_max,
+            },
             now: START_MS,
             queue: EventQueue::default(),
             loader: Loader::new(Arc::new(store.clone()), keys().sealing).among_nodes(),
@@ -373,6 +383,7 @@ impl Cluster {
     fn check_end(&mut self) -> Result<(), String> {
         self.commits.check_end(&self.store, &self.loader)?;
         self.clients.check_end(&self.store, &self.workflows)?;
+        self.check_budgets()?;
         self.check_receipts()
     }
 

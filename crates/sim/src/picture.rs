@@ -1,11 +1,12 @@
 //! Formats a journal as text, one line for each frame, for reports and golden tests.
 
 use mainspring_kernel::{
-    effect::{ChildEnd, Outcome},
+    effect::{ChildEnd, Outcome, Report},
     frame::Frame,
     input::{Input, Timer},
     instance::Instance,
     json::compact,
+    leases::LeaseChange,
     plan::Plan,
     record::{Ending, FailureDisposition, Record},
 };
@@ -45,6 +46,11 @@ fn input_words(plan: &Plan, input: &Input) -> String {
                 Outcome::Failed(failure) => format!("failed {}", failure.code),
                 Outcome::Stopped(_) => "stopped".into(),
                 Outcome::Interrupted => "interrupted".into(),
+                Outcome::Reported(report) => match **report {
+                    Report::Tools(_) => "found its tools".into(),
+                    Report::Continued(_) => "continues".into(),
+                    Report::Asked { .. } => "asks for a form".into(),
+                },
                 Outcome::Cancelled(reason) => format!("cancelled {reason}"),
                 Outcome::Child { end, .. } | Outcome::ChildWithUsage { end, .. } => match end {
                     ChildEnd::Done(_) => "done".into(),
@@ -69,9 +75,18 @@ fn input_words(plan: &Plan, input: &Input) -> String {
         Input::Cancel { reason, .. } => format!("cancel {reason}"),
         Input::SkipCleanup { .. } => "skip cleanup".into(),
         Input::Continue => "continue".into(),
+        Input::Lease { lease, change } => format!("lease {lease} {}", lease_word(change)),
         Input::ChildWaits { instance, attempt, count } => {
             format!("{}#{attempt} child {}", name(plan, instance), waiting_word(*count))
         }
+    }
+}
+
+fn lease_word(change: &LeaseChange) -> String {
+    match change {
+        LeaseChange::Granted { amount, .. } => format!("granted {}", compact(&amount.to_value())),
+        LeaseChange::Refused { .. } => "refused".into(),
+        LeaseChange::Returned { spent } => format!("returned, used {}", compact(&spent.to_value())),
     }
 }
 
@@ -94,14 +109,31 @@ fn ending_words(ending: &Ending) -> String {
     }
 }
 
+fn cleanup_words(start: u64, record: &Record) -> String {
+    match record {
+        Record::FinallyBegun { outcome, deadline } => {
+            format!("finally after {outcome} until {}", duration_text(deadline.saturating_sub(start)))
+        }
+        Record::FinallyHalted { reason, .. } => format!("finally halted {}", reason.name()),
+        _ => "finally ended".into(),
+    }
+}
+
+fn rarer_words(start: u64, step: &str, record: &Record) -> String {
+    match record {
+        Record::ToolsPinned { tools } => format!("{} tools pinned", tools.len()),
+        Record::AttemptContinued { attempt, .. } => format!("{step}#{attempt} continues in its server"),
+        Record::AttemptResumed { attempt, .. } => format!("{step}#{attempt} out again"),
+        other => cleanup_words(start, other),
+    }
+}
+
 fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
     let step = record.instance().map(|instance| name(plan, instance)).unwrap_or_default();
     let since = |at: u64| duration_text(at.saturating_sub(start));
     match record {
-        Record::Started { deadline, .. } => match deadline {
-            Some(at) => format!("started until {}", since(*at)),
-            None => "started".into(),
-        },
+        Record::Started { deadline: Some(at), .. } => format!("started until {}", since(*at)),
+        Record::Started { deadline: None, .. } => "started".into(),
         Record::StepSkipped { .. } => format!("{step} skipped"),
         Record::StepStarted { .. } => format!("{step} begins"),
         Record::BranchTaken { block, .. } => {
@@ -135,6 +167,8 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         }
         Record::BudgetRaised { amount, .. } => format!("budget raised by {}", compact(&amount.to_value())),
         Record::BudgetWarned { .. } => "budget warning".into(),
+        Record::LeaseAwaited { lease, .. } => format!("{step} awaits lease {lease}"),
+        Record::LeaseChanged { lease, change } => format!("lease {lease} {}", lease_word(change)),
         Record::AnswerRejected { .. } => format!("{step} answer rejected"),
         Record::MessageKept { conversation, .. } => format!("message to {conversation} kept"),
         Record::MessagesRead { count, .. } => format!("{step} reads {count}"),
@@ -153,14 +187,12 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         Record::DeadlineHeld { remaining_ms } => format!("deadline held with {} left", duration_text(*remaining_ms)),
         Record::DeadlineSet { at } => format!("deadline at {}", since(*at)),
         Record::EndingBegun { ending } => ending_words(ending),
-        Record::FinallyBegun { outcome, deadline } => format!("finally after {outcome} until {}", since(*deadline)),
-        Record::FinallyHalted { reason, .. } => format!("finally halted {}", reason.name()),
-        Record::FinallyEnded => "finally ended".into(),
         Record::Ended { with_failures } => format!("ended{}", if *with_failures { " with failures" } else { "" }),
         Record::ExecutionsGiven { count, .. } => format!("{step} given {count}"),
         Record::ExecutionsReturned { count, .. } => format!("{step} returned {count}"),
         Record::TurnYielded { results } => format!("yields after {results}"),
         Record::TurnSplit => "split".into(),
         Record::TurnJoined => "joined".into(),
+        other => rarer_words(start, &step, other),
     }
 }

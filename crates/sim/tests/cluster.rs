@@ -8,6 +8,9 @@ use mainspring_sim::cluster::{self, FaultCoverage, Size};
 /// About a minute in a test run without optimization.
 const SEEDS: Range<u64> = 0..200;
 
+/// Seeds that run as well: each meets a fault that no other seed of a test run meets.
+const SEEDS_OF_RARE_FAULTS: [u64; 1] = [223];
+
 const SIZE: Size = Size { executions: 60, nodes: 3, partitions: 8 };
 
 /// Executions of a seed; `MAINSPRING_EXECUTIONS` overrides it.
@@ -25,7 +28,8 @@ fn seeds() -> Range<u64> {
 #[test]
 fn no_rule_breaks_among_nodes() {
     let (mut all, mut table, mut found) = (BTreeMap::new(), FaultCoverage::default(), Vec::new());
-    for seed in seeds() {
+    let rare = SEEDS_OF_RARE_FAULTS.into_iter().filter(|_| seeds() == SEEDS);
+    for seed in seeds().chain(rare) {
         match catch_unwind(|| cluster::run(seed, size()))
             .unwrap_or_else(|_| Err("it panics; the message is above".into()))
         {

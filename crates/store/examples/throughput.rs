@@ -19,8 +19,8 @@ use mainspring_kernel::{
     stored_frame::{Head, StoredFrame, StoredValue},
 };
 use mainspring_store::{
-    Batch, ExecutionRow, Expected, Fence, NewReceipt, Part, PartOutcome, PartReceipts, RowChange, Signed, Store,
-    sqlite::SqliteStore,
+    Batch, ExecutionRow, Expected, Fence, NewReceipt, Part, PartOutcome, PartReceipts, RowChange, Signed, StartNames,
+    Store, sqlite::SqliteStore,
 };
 
 const COMMITS_PER_EXECUTION: u64 = 4;
@@ -106,7 +106,7 @@ fn part(number: u64, sequence: u64, is_signed: bool) -> Part {
     let is_last = sequence + 1 == COMMITS_PER_EXECUTION;
     let signed = Signed { proofs: vec![vec![7; 240]], key: None };
     let receipt = NewReceipt { receipt: receipt(execution, (sequence, hash(sequence))), late: None };
-    let receipts = PartReceipts { late: Vec::new(), new: vec![receipt], signed: OnceLock::from(signed) };
+    let receipts = PartReceipts { late: Vec::new(), new: vec![receipt], account: None, signed: OnceLock::from(signed) };
     Part {
         execution,
         partition: (number % PARTITIONS) as u32,
@@ -120,6 +120,7 @@ fn part(number: u64, sequence: u64, is_signed: bool) -> Part {
             outcome: None,
             error: None,
             completed_at: Some(BEGAN_AT_MS),
+            usage: None,
         }),
         plans: Vec::new(),
         consumed: Vec::new(),
@@ -171,7 +172,7 @@ fn row(key: ExecutionKey) -> ExecutionRow {
         workflow_id: None,
         trigger_id: None,
         parent: None,
-        parent_id: None,
-        workflow_name: None,
+        names: StartNames::default(),
+        usage: None,
     }
 }

@@ -11,6 +11,7 @@ use mainspring_kernel::{
 
 use crate::{
     audit::AuditEntry,
+    budgets::AccountChange,
     executions::{ExecutionRow, GateRow, RowChange},
     inbox::InboxMessage,
     membership::Fence,
@@ -79,6 +80,9 @@ pub struct PartReceipts {
     pub late: Vec<LateReceipt>,
     /// The receipts of the frames and the late ones, in order, as they are to be signed.
     pub new: Vec<NewReceipt>,
+    /// The changes of the organization's accounts by the receipts, leases and decisions in the frames. Ignored without
+    /// frames.
+    pub account: Option<Box<AccountChange>>,
     /// The signatures of `new`. Set once, before the commit and by another thread than the one that decides.
     pub signed: OnceLock<Signed>,
 }

@@ -3,6 +3,7 @@
 
 use crate::{
     audit::{Audit, AuditEntry},
+    budgets::Budgets,
     error::StoreError,
     read_limit::ReadLimit,
 };
@@ -12,7 +13,7 @@ use crate::{
 pub const ID_BYTES_MAX: usize = 512;
 
 /// Stores the resources of a server. Blocking, like [`Store`](crate::Store).
-pub trait Catalogue: Audit {
+pub trait Catalogue: Audit + Budgets {
     /// Returns one resource, if it exists.
     fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError>;
 

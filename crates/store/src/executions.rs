@@ -39,6 +39,10 @@ pub trait Executions: Send + Sync {
     /// `most`. The cost grows with the number of definitions, not with the number of their executions.
     fn count_other_definitions(&self, of: &OtherDefinitions<'_>, most: usize) -> Result<usize, StoreError>;
 
+    /// Returns the executions of one side of a rollout, the newest key first, at most `limit`. The cost grows with the number
+    /// of these executions, not with that of others.
+    fn rollout_executions(&self, rollout: &str, limit: usize) -> Result<Vec<RolloutRow>, StoreError>;
+
     /// Returns the organizations with a `pending` execution that is not quarantined. The cost grows with the number of
     /// organizations, not with the number of pending executions.
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError>;
@@ -90,10 +94,8 @@ pub struct ExecutionRow {
     pub trigger_id: Option<String>,
     /// The execution that has started it and waits for it. `None` also in rows of older releases.
     pub parent: Option<ExecutionKey>,
-    /// The external name of the execution that has started it, waiting or not. `None` also in rows of older releases.
-    pub parent_id: Option<String>,
-    /// The workflow's name in the catalogue at the time of the start. `None` also in rows of older releases.
-    pub workflow_name: Option<String>,
+    /// Names from its start.
+    pub names: StartNames,
     /// The workflow's name, if its definition has one.
     pub workflow: Option<String>,
     /// The definition's `version`.
@@ -127,6 +129,45 @@ pub struct ExecutionRow {
     pub started_at: u64,
     /// Milliseconds since 1970; `None` until it has ended.
     pub completed_at: Option<u64>,
+    /// The usage of its agents and children; `None` until it has ended, and in rows of older releases.
+    pub usage: Option<RowUsage>,
+}
+
+/// Names in the catalogue that an execution has from its start. None of them selects rows, except the rollout.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StartNames {
+    /// The external name of the execution that has started it, waiting or not. `None` also in rows of older releases.
+    pub parent_id: Option<String>,
+    /// The workflow's name in the catalogue at the time of the start. `None` also in rows of older releases.
+    pub workflow_name: Option<String>,
+    /// The side of a rollout that chose its definition, as `ROLLOUT/candidate` or `ROLLOUT/stable`, of at most
+    /// [`ROLLOUT_BYTES_MAX`] bytes.
+    pub rollout: Option<String>,
+}
+
+/// Maximum length of the side of a rollout. Indexes of PostgreSQL are limited to a third of a page.
+pub const ROLLOUT_BYTES_MAX: usize = 256;
+
+/// The amounts that an ended execution has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RowUsage {
+    /// Tokens of requests to models and of their answers.
+    pub tokens: u64,
+    /// Billionths of the currency.
+    pub cost: u64,
+}
+
+/// An execution of a rollout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolloutRow {
+    /// See [`ExecutionRow::status`].
+    pub status: String,
+    /// Milliseconds since 1970.
+    pub started_at: u64,
+    /// Milliseconds since 1970; `None` until it has ended.
+    pub completed_at: Option<u64>,
+    /// See [`ExecutionRow::usage`].
+    pub usage: Option<RowUsage>,
 }
 
 /// The scope of idempotency keys: an organization, or none, and a workflow, by its id if it has one, else by its name.
@@ -152,6 +193,8 @@ pub struct RowChange {
     pub error: Option<String>,
     /// Set by the change that ends it, which closes the journal.
     pub completed_at: Option<u64>,
+    /// See [`ExecutionRow::usage`].
+    pub usage: Option<RowUsage>,
 }
 
 /// Selects rows of the catalogue.
@@ -260,7 +303,7 @@ impl ExecutionRow {
     /// Returns the execution that has started it, by its external name; by its key in rows of releases that stored no
     /// names.
     pub fn started_by(&self) -> Option<String> {
-        self.parent_id.clone().or_else(|| self.parent.map(|parent| parent.to_string()))
+        self.names.parent_id.clone().or_else(|| self.parent.map(|parent| parent.to_string()))
     }
 
     /// Returns the id of the session that it is bound to, also for rows of older releases.

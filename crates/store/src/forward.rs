@@ -96,6 +96,11 @@ macro_rules! forward_method {
             self.$field.erase(execution, audited)
         }
     };
+    ($field:ident, event_queue) => {
+        fn event_queue(&self) -> &dyn $crate::EventQueue {
+            self.$field.event_queue()
+        }
+    };
     ($field:ident, execution) => {
         fn execution(
             &self,
@@ -321,6 +326,15 @@ macro_rules! forward_method {
     ($field:ident, repartition) => {
         fn repartition(&self, partitions: u32) -> Result<(), $crate::StoreError> {
             self.$field.repartition(partitions)
+        }
+    };
+    ($field:ident, rollout_executions) => {
+        fn rollout_executions(
+            &self,
+            rollout: &str,
+            limit: usize,
+        ) -> Result<Vec<$crate::RolloutRow>, $crate::StoreError> {
+            self.$field.rollout_executions(rollout, limit)
         }
     };
     ($field:ident, set_wake_at) => {

@@ -9,10 +9,12 @@ mod sql;
 
 mod audit;
 mod batch;
+mod budgets;
 mod catalogue;
 #[cfg(test)]
 mod contract_tests;
 mod error;
+mod event_queue;
 mod executions;
 mod forward;
 mod inbox;
@@ -35,8 +37,10 @@ pub use mainspring_kernel as kernel;
 
 pub use audit::*;
 pub use batch::*;
+pub use budgets::*;
 pub use catalogue::*;
 pub use error::*;
+pub use event_queue::*;
 pub use executions::*;
 pub use inbox::*;
 pub use inspect::*;

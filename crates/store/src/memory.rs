@@ -3,7 +3,9 @@
 //! Clones of a handle share one store, so that a simulated node can crash and reopen it.
 
 mod audit;
+mod budgets;
 mod catalogue;
+mod event_queue;
 mod executions;
 mod foreign;
 mod inbox;
@@ -25,8 +27,8 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    Batch, Catalogue, ClusterView, ExecutionRow, Expected, Fence, GateRow, HeadRow, InboxMessage, LateReceipt, Node,
-    Origin, Part, Refusal, RemoteAttempt, Store, StoreError, StoredExecutorKey, StoredPlan,
+    Batch, Catalogue, ClusterView, EventQueue, ExecutionRow, Expected, Fence, GateRow, HeadRow, InboxMessage,
+    LateReceipt, Node, Origin, Part, Refusal, RemoteAttempt, Store, StoreError, StoredExecutorKey, StoredPlan,
 };
 
 /// A store that lives until its last handle is dropped.
@@ -66,6 +68,8 @@ struct State {
 /// Late receipts, and signatures of receipts.
 #[derive(Debug, Default)]
 struct Receipts {
+    /// The accounts of budgets, which receipts change.
+    accounts: budgets::Accounts,
     late: BTreeMap<ExecutionKey, Vec<LateReceipt>>,
     proofs: BTreeMap<(ExecutionKey, u64), Vec<u8>>,
     executor_keys: BTreeMap<Hash, StoredExecutorKey>,
@@ -181,6 +185,7 @@ impl State {
         self.put_plans(&part.plans);
         if !part.frames.is_empty() {
             self.take_frames(part);
+            self.record_events(part);
         }
         for id in &part.consumed {
             self.consume(part.execution, id);
@@ -192,6 +197,9 @@ impl State {
         for (frame, proof) in part.frames_with_proofs() {
             let proof = proof.map(<[u8]>::to_vec);
             self.receipts.proofs.extend(proof.map(|proof| ((part.execution, frame.sequence), proof)));
+        }
+        if let Some(change) = part.receipts.account.as_deref().filter(|_| !part.frames.is_empty()) {
+            self.receipts.accounts.change(part.execution, change);
         }
         if let Some(key) = part.executor_key() {
             self.receipts.executor_keys.entry(key.id).or_insert_with(|| key.clone());
@@ -212,6 +220,7 @@ impl State {
             row.outcome = change.outcome;
             row.error = change.error;
             row.completed_at = change.completed_at;
+            row.usage = change.usage;
         }
         self.frames.entry(key).or_default().extend_from_slice(&part.frames);
         let opened_ended = part.expected.is_none() && part.row.as_ref().is_some_and(|row| row.completed_at.is_some());
@@ -282,6 +291,10 @@ impl State {
 
 impl Store for MemoryStore {
     fn catalogue(&self) -> &dyn Catalogue {
+        self
+    }
+
+    fn event_queue(&self) -> &dyn EventQueue {
         self
     }
 

@@ -2,6 +2,7 @@
 //! Store` need none of them.
 
 pub use crate::{
-    audit::Audit as _, catalogue::Catalogue as _, executions::Executions as _, inbox::Inbox as _,
-    journal::Journal as _, membership::Membership as _, store::Store as _,
+    audit::Audit as _, budgets::Budgets as _, catalogue::Catalogue as _, event_queue::EventQueue as _,
+    executions::Executions as _, inbox::Inbox as _, journal::Journal as _, membership::Membership as _,
+    store::Store as _,
 };

@@ -1,8 +1,8 @@
 //! A store: the sum of its areas.
 
 use crate::{
-    catalogue::Catalogue, error::StoreError, executions::Executions, inbox::Inbox, journal::Journal,
-    membership::Membership,
+    catalogue::Catalogue, error::StoreError, event_queue::EventQueue, executions::Executions, inbox::Inbox,
+    journal::Journal, membership::Membership,
 };
 
 /// Stores journals and the catalogue. Each operation says what is durable when it returns. All operations block: the
@@ -10,6 +10,9 @@ use crate::{
 pub trait Store: Journal + Inbox + Membership + Executions {
     /// Returns the resources of a server and its audit log, in the same store.
     fn catalogue(&self) -> &dyn Catalogue;
+
+    /// Returns the queue of events, in the same store.
+    fn event_queue(&self) -> &dyn EventQueue;
 
     /// Returns a metadata entry.
     fn metadata(&self, name: &str) -> Result<Option<String>, StoreError>;

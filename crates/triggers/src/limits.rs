@@ -103,4 +103,64 @@ pub const FAILED_TICK_RETRY_MS: u64 = 10_000;
 /// Next runs of a schedule that a response shows.
 pub const NEXT_RUNS_MAX: usize = 5;
 
+/// Subscriptions to events of one organization. Each commit of its executions writes a row for each of them.
+pub const SUBSCRIPTIONS_PER_ORGANIZATION_MAX: usize = 50;
+
+/// Patterns of event types of one subscription.
+pub const EVENT_TYPES_MAX: usize = 32;
+
+/// Workflows that one subscription names.
+pub const SUBSCRIPTION_WORKFLOWS_MAX: usize = 100;
+
+/// Bytes of the URL of a subscription.
+pub const SUBSCRIPTION_URL_BYTES_MAX: usize = 2_000;
+
+/// Bytes of the key of a subscription at least, as Standard Webhooks recommends.
+pub const SUBSCRIPTION_KEY_BYTES_MIN: usize = 24;
+
+/// Bytes of the key of a subscription at most, as Standard Webhooks recommends.
+pub const SUBSCRIPTION_KEY_BYTES_MAX: usize = 64;
+
+/// Milliseconds in which deliveries are also signed with the previous secret after a rotation.
+pub const ROTATION_MS: u64 = 24 * 3_600_000;
+
+/// Executions with events that wait for one subscription. A row has about 100 bytes, so these are 10 MB.
+pub const WAITING_EXECUTIONS_MAX: usize = 100_000;
+
+/// Failed deliveries that are kept of one subscription, until a person sends or removes them.
+pub const FAILED_DELIVERIES_MAX: usize = 1_000;
+
+/// Milliseconds for one delivery, as Standard Webhooks recommends.
+pub const DELIVERY_TIMEOUT_MS: u64 = 15_000;
+
+/// Milliseconds until the first retry of a delivery. Each further delay is twice as long.
+pub const RETRY_FIRST_MS: u64 = 5_000;
+
+/// Milliseconds of the longest delay between two attempts of a delivery.
+pub const RETRY_LONGEST_MS: u64 = 3_600_000;
+
+/// Milliseconds after the first attempt in which a delivery is retried.
+pub const RETRY_WITHIN_MS: u64 = 24 * 3_600_000;
+
+/// Attempts of a delivery before it can be given up, also if most of the time passed while the subscription was paused.
+pub const RETRY_ATTEMPTS_MIN: u32 = 12;
+
+/// Failed attempts in a row after which a subscription is sent to with growing delays, one execution at a time.
+pub const FAILURES_BEFORE_SLOWDOWN: u32 = 5;
+
+/// Failed attempts in a row after which a subscription is paused, if they took [`FAILING_BEFORE_PAUSE_MS`].
+pub const FAILURES_BEFORE_PAUSE: u32 = 20;
+
+/// Milliseconds of failed attempts before a pause, so that a restart of the receiver pauses nothing.
+pub const FAILING_BEFORE_PAUSE_MS: u64 = 10 * 60_000;
+
+/// Bytes of the prompt of a trigger. It is stored with each tick until it is delivered.
+pub const PROMPT_BYTES_MAX: usize = 16 * 1024;
+
+/// Prompts of one organization that wait for their delivery. With the largest prompts these are 16 MB. Further ticks are
+/// refused and listed.
+pub const PROMPTS_WAITING_MAX: u32 = 1_000;
+
+const _: () = assert!(RETRY_FIRST_MS < RETRY_LONGEST_MS && RETRY_LONGEST_MS < RETRY_WITHIN_MS);
+const _: () = assert!(FAILURES_BEFORE_SLOWDOWN < FAILURES_BEFORE_PAUSE);
 const _: () = assert!(ON_TIME_MS <= CATCH_UP_WINDOW_MS_MAX);

@@ -1,16 +1,21 @@
-//! Verification of webhook signatures over the bytes of the request as they were received.
+//! Verification of webhook signatures over the bytes of the request as they were received, and the signatures of outgoing
+//! webhooks.
 //!
 //! A [`Verifier`] has a scheme and the secrets that are valid now; during a rotation these are the old and the new one.
 //! Signatures and tokens are compared in constant time.
 
 mod error;
 mod headers;
+mod retry;
 mod scheme;
+mod sign;
 mod signature;
 
 pub use error::{ConfigurationError, Rejection};
 pub use headers::Headers;
+pub use retry::retry_delay_ms;
 pub use scheme::{Delivery, Encoding, HmacScheme, Scheme, SignedContent};
+pub use sign::standard_signatures;
 pub use signature::Algorithm;
 
 use crate::limits::{SECRETS_MAX, TOLERANCE_MS_DEFAULT};

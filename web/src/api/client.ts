@@ -23,6 +23,7 @@ export type Permission = Schemas['Permission'];
 export type Proposal = Schemas['ProposalBody'];
 export type ProposalDetail = Schemas['DetailedProposal'];
 export type Role = Schemas['Role'];
+export type Rollout = Schemas['RolloutBody'];
 export type ScenarioResults = Schemas['ScenarioResults'];
 export type Secret = Schemas['SecretBody'];
 export type Shadow = Schemas['ShadowBody'];

@@ -578,6 +578,310 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the budgets of the organization and its workflows, with what is left in the current period. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Budgets"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        /**
+         * Set the budget of the organization, or of a workflow, for each day or month. It reaches running agents within five
+         *     minutes, and counts what was used in the period before.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SetBudget"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["BudgetBody"];
+                    };
+                };
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["BudgetBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a budget. Running agents are no longer limited by it within five minutes. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/definitions/drawing": {
         parameters: {
             query?: never;
@@ -1009,6 +1313,1404 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/event-subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the event subscriptions of the organization. Secrets are not returned. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Subscriptions"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Subscribe an endpoint to events. Deliveries are CloudEvents, signed by Standard Webhooks. A generated secret is in this
+         *     response only.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewSubscription"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SubscriptionBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/event-subscriptions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an event subscription. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SubscriptionBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        /** Delete an event subscription with its failed deliveries. Events that wait are not sent. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        /**
+         * Change fields of an event subscription. Omitted fields keep their values. With `If-Match`, only if the version matches
+         *     the `ETag`.
+         */
+        patch: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SubscriptionDraft"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SubscriptionBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        trace?: never;
+    };
+    "/api/event-subscriptions/{id}/disable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Disable an event subscription. Events that wait, and those until it is enabled again, are not sent. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NoFields"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SubscriptionBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/event-subscriptions/{id}/enable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Enable an event subscription, and end its pause. Events that waited during a pause are sent. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NoFields"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SubscriptionBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/event-subscriptions/{id}/failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the failed deliveries of an event subscription. There are at most 1,000. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["FailedEvents"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/event-subscriptions/{id}/failed/{failedId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove a failed delivery from the list. Its event is not sent. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    failedId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/event-subscriptions/{id}/failed/{failedId}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an event of a failed delivery once more, also while the subscription is paused. Removes it from the list if it is
+         *     delivered.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    failedId: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NoFields"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DeliveryResult"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/event-subscriptions/{id}/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Replace the secret by a generated one, which is in this response only. Deliveries are signed with both for 24 hours. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NoFields"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SubscriptionBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/event-subscriptions/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send an event of the type `workflow.subscription.test` once, also while the subscription is disabled or paused. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NoFields"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DeliveryResult"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -6141,7 +7843,8 @@ export interface paths {
         /**
          * Deliver the event of an earlier run again, through the present mapping. It starts another execution as the owner of
          *     the workflow, with the permissions that the caller has too. Only the owner and admins may do that. A refused delivery
-         *     cannot be repeated, since its body is not kept.
+         *     cannot be repeated, since its body is not kept. A trigger with the target `orchestrator` sends its present prompt as a
+         *     new message that names the earlier one.
          */
         post: {
             parameters: {
@@ -6558,7 +8261,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Start the workflow of a trigger as the caller, with the variables that its mapping takes from the event. A disabled
+         * Start the workflow of a trigger as the caller, with the variables that its mapping takes from the event. A trigger with
+         *     the target `orchestrator` sends its prompt; it has no variables, and only its owner and admins may run it. A disabled
          *     trigger can be run too.
          */
         post: {
@@ -6576,13 +8280,13 @@ export interface paths {
                 };
             };
             responses: {
-                /** @description An earlier request with the same id started the execution */
+                /** @description An earlier request with the same id was accepted */
                 200: {
                     headers: {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Started"];
+                        "application/json": components["schemas"]["RunResult"];
                     };
                 };
                 202: {
@@ -6590,7 +8294,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Started"];
+                        "application/json": components["schemas"]["RunResult"];
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -6822,6 +8526,108 @@ export interface paths {
                 };
             };
         };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show what the agents of the organization have used, by workflow or in total, for each day or month. A call counts for
+         *     the workflow of the execution that made it, on the day on which its receipt was recorded.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description `organization` (default) or `workflow`. */
+                    by?: string;
+                    /** @description `month` (default) or `day`, in UTC. */
+                    period?: string;
+                    /** @description The first day, as 2026-11-01; default the first of the current month. */
+                    from?: string;
+                    /** @description The last day, as 2026-11-30; default today. */
+                    to?: string;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["UsagePage"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -9058,6 +10864,495 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workflows/{id}/rollouts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the rollouts of a workflow, newest first. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Rollouts"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/rollouts/{rolloutId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a rollout with the figures of both sides. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    rolloutId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RolloutBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/rollouts/{rolloutId}/abort": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Abort a rollout, as the owner of the workflow or as an admin: no new start takes the candidate. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    rolloutId: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["DecideRollout"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RolloutBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/rollouts/{rolloutId}/promote": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Promote the candidate of a rollout, as the owner of the workflow or as an admin: all new starts take it. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    rolloutId: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["DecideRollout"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RolloutBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workflows/{id}/scenarios": {
         parameters: {
             query?: never;
@@ -10653,12 +12948,37 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An accepted prompt for the orchestrator. */
+        AcceptedPrompt: {
+            /** @description True if an earlier request with the same id was accepted. */
+            existed: boolean;
+            /** @description Id of the prompt, the same as in `webhook-id`. */
+            promptId: string;
+        };
+        /** @description The rollout of a workflow. */
+        ActiveRolloutBody: {
+            /** @description `workflowHash` of the candidate in the history. */
+            candidateHash: string;
+            /** @description Semantic version of the candidate. */
+            candidateVersion: string;
+            /** @description Id, as in `/api/workflows/{id}/rollouts/{rolloutId}`. */
+            id: string;
+            /**
+             * Format: int32
+             * @description Percentage of the starts that take the candidate.
+             */
+            percent: number;
+            /** @description The applied proposal. */
+            proposalId: string;
+        };
         /** @description An application of a proposal. */
         AppliedBody: {
             /** @description Time, RFC 3339. */
             at: string;
             /** @description Id of the member who applied it. */
             by: string;
+            /** @description The rollout that it began; null if all starts took the definition at once. */
+            rolloutId?: string | null;
             /** @description The version of the workflow. */
             version: string;
             /** @description Treatment of the executions that ran: `pin`, `strict` or `drain`; null in proposals of older releases. */
@@ -10673,6 +12993,7 @@ export interface components {
         };
         /** @description An application. */
         ApplyRequest: {
+            rollout?: components["schemas"]["RolloutPlan"] | null;
             whileRunning?: components["schemas"]["WhileRunning"] | null;
         };
         /** @description An open approval. */
@@ -10738,6 +13059,10 @@ export interface components {
         Approve: {
             /** @description True to approve, false to deny. */
             approve: boolean;
+            /** @description With a denial of a form: true if the person cancels, and does not only decline. */
+            cancel?: boolean;
+            /** @description Content of the form that a tool server asks for, as an object from fields to values; only with an approval. */
+            content?: unknown;
             /** @description Reason, recorded in the journal and the audit log. */
             reason?: string | null;
             /** @description Resume token of the approval, as the execution shows it to callers who may decide. */
@@ -10832,6 +13157,43 @@ export interface components {
             code?: string | null;
             /** @description Token: `msp_…`. */
             token?: string | null;
+        };
+        /** @description A budget with its account in the current period. */
+        BudgetBody: {
+            /** @description The current day or month, as `2026-11-26` or `2026-11`. */
+            current: string;
+            /** @description `day` or `month`, after the id of the workflow and a dot if it is of one. */
+            id: string;
+            /** @description The amounts that are left. */
+            left: Record<string, unknown>;
+            /** @description The limits: `{tokens, cost, modelCalls, toolCalls, timeMs}`. */
+            limits: Record<string, unknown>;
+            /** @description `fail`, or `ask` if admins are asked to raise a limit that is reached. */
+            onExceeded: string;
+            /** @description `day` or `month`, in UTC. */
+            period: string;
+            /** @description The amounts by which people have raised the limits in it. */
+            raised: Record<string, unknown>;
+            /** @description Id of the member who set it last. */
+            setBy: string;
+            /** @description Time of the last change, RFC 3339. */
+            updatedAt: string;
+            /** @description The amounts that were used in it, and those that executions have reserved. */
+            used: Record<string, unknown>;
+            /**
+             * Format: int32
+             * @description The percentage of a limit at which watchers get the event `budget.warning`.
+             */
+            warnPercent: number;
+            /** @description Id of the workflow; null for the whole organization. */
+            workflow?: string | null;
+            /** @description Name of the workflow; null for the whole organization, and for a deleted workflow. */
+            workflowName?: string | null;
+        };
+        /** @description The budgets of an organization. */
+        Budgets: {
+            /** @description Budgets in the order of their ids. */
+            budgets: components["schemas"]["BudgetBody"][];
         };
         /** @description A cancel request. */
         Cancel: {
@@ -10946,9 +13308,12 @@ export interface components {
             jitterMs?: number | null;
             missed?: components["schemas"]["Missed"] | null;
             overlap?: components["schemas"]["Overlap"] | null;
-            /** @description Prompt of the target `orchestrator`, which is not available in this release. */
+            /** @description Prompt of the target `orchestrator`, up to 16 KiB. */
             prompt?: string | null;
-            /** @description `workflow`. `orchestrator` is not available in this release. */
+            /**
+             * @description `workflow` (default), or `orchestrator`: each tick sends `prompt` to the endpoint that the settings of the server
+             *     name for the organization.
+             */
             target?: string | null;
             /** @description IANA name of the time zone; default `UTC`. */
             timezone?: string | null;
@@ -10997,7 +13362,9 @@ export interface components {
             missed: components["schemas"]["Missed"];
             /** @description A tick while an execution of the trigger is active. */
             overlap: components["schemas"]["Overlap"];
-            /** @description `workflow`. */
+            /** @description Prompt of the target `orchestrator`; null for `workflow`. */
+            prompt?: string | null;
+            /** @description `workflow` or `orchestrator`. */
             target: string;
             /** @description IANA name of the time zone. */
             timezone: string;
@@ -11062,6 +13429,11 @@ export interface components {
             /** @description Id of the member. */
             userId: string;
         };
+        /** @description A decision about a rollout. */
+        DecideRollout: {
+            /** @description The reason, recorded in the audit log. */
+            reason: string;
+        };
         /** @description A decision of an approval. */
         Decided: {
             /** @description Time, RFC 3339. */
@@ -11077,6 +13449,10 @@ export interface components {
         Decision: {
             /** @description True to approve, false to deny. */
             approve: boolean;
+            /** @description With a denial of a form: true if the person cancels, and does not only decline. */
+            cancel?: boolean;
+            /** @description Content of the form that a tool server asks for, as an object from fields to values; only with an approval. */
+            content?: unknown;
             /** @description Reason, recorded in the journal and the audit log. */
             reason?: string | null;
         };
@@ -11123,15 +13499,31 @@ export interface components {
             executionId?: string | null;
             /** @description Id, for `redeliver`. */
             id: string;
-            /** @description An execution was started or found, or the event started none. */
+            /** @description An execution was started or found, or the event started none; or the outcome of a prompt. */
             outcome: components["schemas"]["RunOutcome"];
-            /** @description Reason of a refusal, or the variables without a value. */
+            /** @description Id of the prompt, the same as in `webhook-id`; null for others. */
+            promptId?: string | null;
+            /** @description Reason of a refusal or failure, or the variables without a value. */
             reason?: string | null;
             /** @description `webhook`, `schedule` or `manual`. */
             source: string;
             /**
              * Format: int32
-             * @description HTTP status of the response; null for ticks.
+             * @description HTTP status of the response, for a prompt that of the orchestrator; null for ticks.
+             */
+            status?: number | null;
+        };
+        /** @description The result of a delivery on request. */
+        DeliveryResult: {
+            /** @description True if the endpoint has answered with a status from 200 to 299. */
+            delivered: boolean;
+            /** @description Error code; null if it was delivered. */
+            error?: string | null;
+            /** @description Id of the event, the same as in `webhook-id`. */
+            eventId: string;
+            /**
+             * Format: int32
+             * @description Status of the answer; null without one.
              */
             status?: number | null;
         };
@@ -11224,6 +13616,21 @@ export interface components {
             /** @description True if there are more than `waitsFor` says; null if that is null. */
             waitsForMore?: boolean | null;
         };
+        /** @description The end of a rollout. */
+        EndBody: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description True if the server decided at the thresholds. */
+            automatic: boolean;
+            /** @description Id of the member who decided, or in whose name the server did. */
+            by: string;
+            /** @description Figures of the candidate at the decision. */
+            candidate: components["schemas"]["SideFigures"];
+            /** @description The reason of the member, or the thresholds. */
+            reason: string;
+            /** @description Figures of the stable definition at the decision. */
+            stable: components["schemas"]["SideFigures"];
+        };
         /** @description Fields of the sign-in form. */
         EnterForm: {
             /** @description Path to redirect to, such as `/approve/…`. */
@@ -11300,12 +13707,18 @@ export interface components {
             requiresApproval?: Record<string, unknown> | null;
             /** @description Resume token of the first open approval, for callers who may decide; null otherwise. */
             resumeToken?: string | null;
+            /**
+             * @description The rollout that chose its definition: `{id, version, percent, bucket}`, `version` being `candidate` or `stable`. The
+             *     bucket is a hash of the key of the start, 0 to 9999; the candidate has those below the percentage. Null if the
+             *     workflow had no rollout.
+             */
+            rollout?: Record<string, unknown> | null;
             /** @description Metadata of the trigger; null for child executions. */
             triggerMetadata?: Record<string, unknown> | null;
             /**
-             * @description Usage of its agents and its ended children: `{used, reserved, limits, left, raised}`, each with `tokens`,
-             *     `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. Null for an execution
-             *     without agents.
+             * @description Usage of its agents and its ended children: `{used, reserved, limits, left, raised, steps}`, each with `tokens`,
+             *     `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. `steps` has the used
+             *     amounts of each step by its id. Null for an execution without agents.
              */
             usage?: Record<string, unknown> | null;
             /**
@@ -11494,6 +13907,35 @@ export interface components {
             /** @description `manual`, `webhook`, `schedule`, `subworkflow` or `subworkflow_detached`. */
             triggerType: string;
         };
+        /** @description An event that was not delivered in the time of its retries. */
+        FailedEventBody: {
+            /**
+             * Format: int32
+             * @description Number of attempts.
+             */
+            attempts: number;
+            /** @description Error code of the last attempt, such as `http_status:503`. */
+            error: string;
+            /** @description Id of the event, the same as in `webhook-id`. */
+            eventId: string;
+            /** @description As `workflow.step.failed`. */
+            eventType: string;
+            /** @description Execution, as in `/api/executions/{id}`. */
+            executionId: string;
+            /** @description Time of the last attempt, RFC 3339. */
+            failedAt: string;
+            /** @description Time of the first attempt, RFC 3339. */
+            failingSince: string;
+            /** @description Id of the failed delivery, for `redeliver`. */
+            id: string;
+        };
+        /** @description A page of failed deliveries. */
+        FailedEvents: {
+            /** @description Items, the oldest failure first. */
+            failed: components["schemas"]["FailedEventBody"][];
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+        };
         /** @description A frame of a journal. */
         FrameBody: {
             /** @description Time of the frame, RFC 3339. */
@@ -11545,6 +13987,15 @@ export interface components {
             frames: components["schemas"]["FrameBody"][];
             /** @description `cursor` of the next page; null for the last page. */
             nextCursor?: string | null;
+        };
+        /** @description A failed attempt. */
+        LastFailureBody: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description Error code, such as `http_status:503`. */
+            error: string;
+            /** @description The same as in `webhook-id`. */
+            eventId: string;
         };
         /** @description Limits of concurrent executions. Further executions wait in a queue. */
         Limits: {
@@ -11647,6 +14098,21 @@ export interface components {
             /** @description Name of the variable. */
             variable: string;
         };
+        /** @description Fields of the request that creates a subscription. */
+        NewSubscription: {
+            /** @description True (default) if events are sent. */
+            enabled?: boolean | null;
+            /** @description Display name. */
+            name: string;
+            /** @description The secret of signatures: `whsec_` and 24 to 64 bytes in base64. By default the server generates one. */
+            secret?: string | null;
+            /** @description Types of events: `workflow.execution.finished`, or prefixes such as `workflow.step.*`. */
+            types: string[];
+            /** @description Address of the endpoint: `https://` or `http://`. Private addresses are refused unless the operator allows them. */
+            url: string;
+            /** @description Ids or slugs of workflows; null (default) for all executions of the organization. */
+            workflows?: string[] | null;
+        };
         /** @description Fields of the request that creates a trigger. */
         NewTrigger: {
             /** @description The source of its events. */
@@ -11659,7 +14125,10 @@ export interface components {
             variableMapping?: {
                 [key: string]: string;
             } | null;
-            /** @description Id or slug of the workflow. Only its owner and admins may create triggers of it. */
+            /**
+             * @description Id or slug of the workflow. Only its owner and admins may create triggers of it. A schedule with the target
+             *     `orchestrator` has none.
+             */
             workflowId?: string | null;
         };
         /** @description A request without fields. */
@@ -11686,6 +14155,15 @@ export interface components {
          * @enum {string}
          */
         Overlap: "allow" | "queue" | "skip" | "cancel_previous";
+        /** @description Reason of a pause. */
+        PausedBody: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description `failing`, `gone` or `failed_deliveries_full`. */
+            code: string;
+            /** @description Reason and remedy. */
+            message: string;
+        };
         /**
          * @description A permission that a route requires.
          * @enum {string}
@@ -11745,6 +14223,31 @@ export interface components {
             details?: Record<string, unknown> | null;
             /** @description Message: what happened, and what to do. */
             error: string;
+        };
+        /** @description A failed attempt to deliver a prompt. */
+        PromptFailureBody: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /**
+             * Format: int32
+             * @description Number of failed attempts of this prompt.
+             */
+            attempts: number;
+            /** @description Error code, such as `http_status:503`, or the reason why no request was sent. */
+            error: string;
+            /** @description Time of the next attempt, RFC 3339; null if it is not sent any more. */
+            nextAttemptAt?: string | null;
+            /** @description Id of the prompt, the same as in `webhook-id`. */
+            promptId: string;
+        };
+        /** @description Prompts of a trigger that wait for their delivery. */
+        PromptsBody: {
+            lastFailure?: components["schemas"]["PromptFailureBody"] | null;
+            /**
+             * Format: int32
+             * @description Number of prompts that are not delivered yet.
+             */
+            waiting: number;
         };
         /** @description A proposal. */
         ProposalBody: components["schemas"]["Times"] & {
@@ -11879,8 +14382,10 @@ export interface components {
         };
         /** @description A repeated delivery. */
         Redelivered: {
-            /** @description Execution, as in `/api/executions/{id}`. */
-            executionId: string;
+            /** @description Execution, as in `/api/executions/{id}`; null for a prompt. */
+            executionId?: string | null;
+            /** @description Id of the accepted prompt; null for an execution. */
+            promptId?: string | null;
         };
         /** @description Result of an operation on a quarantined execution. */
         Repaired: {
@@ -11959,6 +14464,66 @@ export interface components {
             /** @description True if the workflow had this definition already. Nothing has changed then. */
             alreadyAtVersion: boolean;
         };
+        /** @description A rollout. */
+        RolloutBody: components["schemas"]["RolloutPlan"] & {
+            /** @description Id of the member who applied the proposal. */
+            by: string;
+            /** @description The definition that is tried. */
+            candidate: components["schemas"]["RolloutSide"];
+            ended?: components["schemas"]["EndBody"] | null;
+            /** @description Id, unique in the workflow. Ids sort by time. */
+            id: string;
+            /** @description The applied proposal. */
+            proposalId: string;
+            /** @description Time of the application, RFC 3339. */
+            since: string;
+            /** @description The definition that the other starts take. */
+            stable: components["schemas"]["RolloutSide"];
+            /** @description `running` until the decision. */
+            status: components["schemas"]["RolloutStatus"];
+            verdict?: components["schemas"]["VerdictBody"] | null;
+            /** @description Treatment of executions that run at the promotion: `pin` or `drain`. */
+            whileRunning: string;
+            /** @description Workflow, as in `/api/workflows/{id}`. */
+            workflowId: string;
+        };
+        /** @description The share of a rollout, and the conditions of decisions. */
+        RolloutPlan: {
+            compare?: components["schemas"]["Thresholds"] | null;
+            /**
+             * Format: int32
+             * @description Number of executions that must have completed or failed before something is decided or compared, 1 to 5,000;
+             *     default 20.
+             */
+            minimum?: number;
+            /**
+             * Format: int32
+             * @description Percentage of the new starts that take the candidate, 1 to 99.
+             */
+            percent: number;
+            /** @description True to promote the candidate when all thresholds are kept; default false. */
+            promote?: boolean;
+        };
+        /** @description A definition of a rollout with its executions. */
+        RolloutSide: {
+            figures?: components["schemas"]["SideFigures"] | null;
+            /** @description Its semantic version. */
+            version: string;
+            /** @description Hash of the definition. */
+            workflowHash: string;
+        };
+        /**
+         * @description The state of a rollout, in the order of time.
+         * @enum {string}
+         */
+        RolloutStatus: "running" | "promoted" | "aborted";
+        /** @description A page of rollouts. */
+        Rollouts: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Items, newest first. */
+            rollouts: components["schemas"]["RolloutBody"][];
+        };
         /** @description A workflow to start, with its arguments. */
         Run: {
             /** @description Idempotency key of the request. A second request of the member with the same key returns the first execution. */
@@ -11988,7 +14553,9 @@ export interface components {
          * @description The outcome of an event.
          * @enum {string}
          */
-        RunOutcome: "started" | "duplicate" | "refused" | "skipped" | "missed";
+        RunOutcome: "started" | "duplicate" | "refused" | "skipped" | "missed" | "queued" | "delivered" | "failed";
+        /** @description The result of a run: an execution, or a prompt for the orchestrator. */
+        RunResult: components["schemas"]["Started"] | components["schemas"]["AcceptedPrompt"];
         /** @description Scenarios to run. */
         RunScenarios: {
             /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it. */
@@ -12112,6 +14679,45 @@ export interface components {
             /** @description Id of the member. */
             userId: string;
         };
+        /** @description A budget to set. At least one quantity is limited. */
+        SetBudget: {
+            /**
+             * Format: double
+             * @description Cost in the currency of `prices`.
+             */
+            cost?: number | null;
+            /**
+             * Format: int64
+             * @description Requests to models.
+             */
+            modelCalls?: number | null;
+            /** @description `fail` (default) or `ask`. */
+            onExceeded?: string | null;
+            /** @description `day` or `month`, in UTC. */
+            period: string;
+            /**
+             * Format: int64
+             * @description Milliseconds that these calls take, each counted by itself.
+             */
+            timeMs?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of requests and answers.
+             */
+            tokens?: number | null;
+            /**
+             * Format: int64
+             * @description Calls of tools by agents.
+             */
+            toolCalls?: number | null;
+            /**
+             * Format: int32
+             * @description The percentage of a limit at which watchers get the event `budget.warning`; default 80.
+             */
+            warnPercent?: number | null;
+            /** @description Id or slug of the workflow; null for the whole organization. */
+            workflow?: string | null;
+        };
         /** @description The value of a secret, and the workflows that may use it. */
         SetSecret: {
             /** @description The value: 8 bytes to 32 KiB of text. */
@@ -12136,6 +14742,66 @@ export interface components {
             executionIds?: string[] | null;
             /** @description Number of ended executions, 1 to 50; default 20. */
             last?: number | null;
+        };
+        /** @description Figures of the newest 5,000 executions of one side since the rollout began. */
+        SideFigures: {
+            /**
+             * Format: int64
+             * @description Executions that were canceled.
+             */
+            cancelled: number;
+            /**
+             * Format: int64
+             * @description Executions that completed.
+             */
+            completed: number;
+            /**
+             * Format: double
+             * @description Mean cost of ended executions, in units of the currency; null if there are none.
+             */
+            costMean?: number | null;
+            /**
+             * Format: double
+             * @description Cost of all of them.
+             */
+            costTotal: number;
+            /**
+             * Format: int64
+             * @description Median duration of completed executions in milliseconds; null if there are none.
+             */
+            durationP50Ms?: number | null;
+            /**
+             * Format: int64
+             * @description 95th percentile of these durations.
+             */
+            durationP95Ms?: number | null;
+            /**
+             * Format: int64
+             * @description Executions that failed.
+             */
+            failed: number;
+            /**
+             * Format: double
+             * @description Percentage of failed executions among those that completed or failed; null if there are none.
+             */
+            failureRatePercent?: number | null;
+            /**
+             * Format: int64
+             * @description Executions that started.
+             */
+            starts: number;
+            /** @description True if there are more than were read. */
+            startsMore: boolean;
+            /**
+             * Format: double
+             * @description Mean number of tokens of ended executions; null if there are none.
+             */
+            tokensMean?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of all of them.
+             */
+            tokensTotal: number;
         };
         /** @description A named signal. */
         Signal: {
@@ -12185,7 +14851,7 @@ export interface components {
          * @description Origin of a version (second specification, `workflow_version_history`).
          * @enum {string}
          */
-        Source: "sync" | "update" | "proposal_apply" | "rollback" | "system";
+        Source: "sync" | "update" | "proposal_apply" | "rollback" | "rollout_promote" | "system";
         /** @description A started execution: its result envelope so far. */
         Started: components["schemas"]["Waited"] & {
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
@@ -12241,6 +14907,65 @@ export interface components {
             /** @description Reason and remedy. */
             message: string;
         };
+        /** @description A subscription to events. */
+        SubscriptionBody: components["schemas"]["SubscriptionDeliveries"] & {
+            /** @description Time of creation, RFC 3339. */
+            createdAt: string;
+            /** @description Id of the member who created it. */
+            createdBy: string;
+            /** @description True if events are sent. */
+            enabled: boolean;
+            /** @description Id, unique in the installation. */
+            id: string;
+            /** @description Display name. */
+            name: string;
+            /** @description Deliveries are also signed with the previous secret until this time, RFC 3339. */
+            previousSecretUntil?: string | null;
+            /** @description The secret of signatures. Only in the responses to its creation and rotation. */
+            secret?: string | null;
+            /** @description Types of events and prefixes. */
+            types: string[];
+            /** @description Time of the last change, RFC 3339. */
+            updatedAt: string;
+            /** @description Address of the endpoint. */
+            url: string;
+            /** @description Ids of the workflows; null for all executions of the organization. */
+            workflows?: string[] | null;
+        };
+        /** @description The queue of a subscription, and its failures. */
+        SubscriptionDeliveries: {
+            /**
+             * Format: int32
+             * @description Failed attempts since the last success.
+             */
+            failures: number;
+            lastFailure?: components["schemas"]["LastFailureBody"] | null;
+            /** @description Time since which events are not recorded because too many executions wait, RFC 3339; `enable` continues. */
+            overflowedAt?: string | null;
+            paused?: components["schemas"]["PausedBody"] | null;
+            /** @description Executions with events that wait, up to 100,001. */
+            waitingExecutions: number;
+        };
+        /** @description Fields of a subscription to change. Omitted fields keep their values. */
+        SubscriptionDraft: {
+            /** @description True if events are sent. True also ends a pause; false drops the events that wait. */
+            enabled?: boolean | null;
+            /** @description Display name. */
+            name?: string | null;
+            /** @description Types of events. */
+            types?: string[] | null;
+            /** @description Address of the endpoint. */
+            url?: string | null;
+            /** @description Ids or slugs of workflows; null for all executions of the organization. */
+            workflows?: string[] | null;
+        };
+        /** @description A page of subscriptions. */
+        Subscriptions: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Items in the order of their ids. */
+            subscriptions: components["schemas"]["SubscriptionBody"][];
+        };
         /** @description The complete set of a member's workflows. */
         SyncAll: {
             /**
@@ -12261,6 +14986,34 @@ export interface components {
             deleted: string[];
             /** @description Current state of the workflows, each with its warnings. */
             workflows: components["schemas"]["SavedBody"][];
+        };
+        /** @description Thresholds of a candidate. One at least is given. */
+        Thresholds: {
+            /**
+             * Format: double
+             * @description Largest ratio of the mean costs of ended executions.
+             */
+            maxCostRatio?: number;
+            /**
+             * Format: double
+             * @description Largest ratio of the median durations of completed executions, above 0 and up to 1,000.
+             */
+            maxDurationP50Ratio?: number;
+            /**
+             * Format: double
+             * @description Largest ratio of the 95th percentiles of these durations.
+             */
+            maxDurationP95Ratio?: number;
+            /**
+             * Format: double
+             * @description Most percent of its executions that may fail, 0 to 100.
+             */
+            maxFailureRatePercent?: number;
+            /**
+             * Format: double
+             * @description Most percentage points by which its failure rate may exceed that of the stable definition, 0 to 100.
+             */
+            maxFailureRatePointsOver?: number;
         };
         /** @description Times of a proposal. */
         Times: {
@@ -12326,7 +15079,7 @@ export interface components {
             type: string;
             /** @description Time of the last change, RFC 3339. */
             updatedAt: string;
-            /** @description Id of the workflow's owner, as whom its executions run. */
+            /** @description Id of the workflow's owner, as whom its executions run. For the target `orchestrator`, the member who created it. */
             userId: string;
             /** @description Paths into the event by the names of variables. */
             variableMapping: {
@@ -12334,8 +15087,8 @@ export interface components {
             };
             /** @description Address of the webhook; null for other types. */
             webhookUrl?: string | null;
-            /** @description Workflow, as in `/api/workflows/{id}`. */
-            workflowId: string;
+            /** @description Workflow, as in `/api/workflows/{id}`; null for the target `orchestrator`. */
+            workflowId?: string | null;
         };
         /** @description Fields of a trigger to change. Omitted fields keep their values. */
         TriggerDraft: {
@@ -12353,10 +15106,11 @@ export interface components {
         TriggerRuns: {
             /** @description Id of the last started execution. */
             lastExecutionId?: string | null;
-            /** @description Time of the last started execution, RFC 3339. */
+            /** @description Time of the last started execution or accepted prompt, RFC 3339. */
             lastRunAt?: string | null;
             /** @description Next starts of an enabled schedule, RFC 3339; empty for other types. */
             nextRuns: string[];
+            prompts?: components["schemas"]["PromptsBody"] | null;
             stopped?: components["schemas"]["StoppedBody"] | null;
         };
         /** @description A page of triggers. */
@@ -12378,6 +15132,31 @@ export interface components {
             limits?: components["schemas"]["LimitsUpdate"] | null;
             /** @description Display name. */
             name?: string | null;
+        };
+        /** @description Usage in one period. */
+        UsageBody: {
+            /** @description The day or month, as `2026-11-26` or `2026-11`. */
+            period: string;
+            /** @description The used amounts: `{tokens, cost, modelCalls, toolCalls, timeMs}`. */
+            used: Record<string, unknown>;
+            /** @description Id of the workflow; null for the whole organization. */
+            workflow?: string | null;
+            /** @description Name of the workflow; null for the whole organization, and for a deleted workflow. */
+            workflowName?: string | null;
+        };
+        /** @description Usage of several periods or workflows. */
+        UsagePage: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description The newest period first, then by workflow. */
+            usage: components["schemas"]["UsageBody"][];
+        };
+        /** @description The judgment of a rollout at its thresholds. */
+        VerdictBody: {
+            /** @description The reasons, a sentence each. */
+            reasons: string[];
+            /** @description `waits`, `exceeded` or `kept`. */
+            status: string;
         };
         /** @description Result of verifying the audit log. */
         Verified: {
@@ -12477,6 +15256,7 @@ export interface components {
             id: string;
             /** @description Display name. */
             name: string;
+            rollout?: components["schemas"]["ActiveRolloutBody"] | null;
             /** @description Human-readable id, unique among the member's workflows. */
             slug?: string | null;
             /** @description Tags for searches. */

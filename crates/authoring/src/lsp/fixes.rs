@@ -21,7 +21,8 @@ const ENDS_MAX: usize = 16;
 
 /// Returns the bytes to replace and their replacement, if the fix is one renamed key or one replaced value.
 pub(super) fn edit(text: &str, syntax: Syntax, found: &Diagnostic) -> Option<(Range<usize>, String)> {
-    let [change] = &found.fix.0[..] else { return None };
+    let changes: Vec<&Change> = found.fix.0.iter().filter(|change| !matches!(change, Change::Test { .. })).collect();
+    let [change] = changes[..] else { return None };
     let words: Vec<String> = match change {
         // An edit in place reaches no other object.
         Change::Move { from, path } if !is_rename(from.segments(), path.segments()) => return None,
@@ -30,7 +31,7 @@ pub(super) fn edit(text: &str, syntax: Syntax, found: &Diagnostic) -> Option<(Ra
             Segment::Index(_) => return None,
         },
         Change::Replace { value, .. } => [compact(value)].into(),
-        Change::Add { .. } | Change::Remove { .. } => return None,
+        Change::Add { .. } | Change::Remove { .. } | Change::Test { .. } => return None,
     };
     let wanted = found.fix.apply(&read(text.as_bytes(), syntax).ok()?.value)?;
     let start = position::offset_of_place(text, found.place?);

@@ -209,6 +209,7 @@ mod tests {
             handed_out_at: 0,
             workspace: None,
             secrets: mainspring_kernel::secret::SecretUses::default(),
+            progress: None,
         }
     }
 

@@ -7,8 +7,8 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use mainspring_kernel::{
-    effect::Outcome,
-    failure::Failure,
+    effect::{Outcome, Report},
+    failure::{Class, Failure},
     json,
     value::{Map, Value},
 };
@@ -65,8 +65,23 @@ impl Redactor {
             Outcome::Done(value) => Outcome::Done(self.value(value)),
             Outcome::Failed(failure) => Outcome::Failed(self.failure(failure)),
             Outcome::Stopped(value) => Outcome::Stopped(self.value(value)),
+            Outcome::Reported(report) => self.report(*report),
             other => other,
         }
+    }
+
+    /// Removes the values from a form. The way to continue a call must stay as it is, so one with a value is a failure.
+    fn report(&self, report: Report) -> Outcome {
+        if let Report::Continued(handle) | Report::Asked { handle, .. } = &report
+            && self.value(handle.clone()) != *handle
+        {
+            let message = "the tool server repeats a secret in what continues its call, and no journal may keep it";
+            return Outcome::Failed(Failure::new(Class::Invalid, "tool_answer_invalid", message));
+        }
+        Outcome::Reported(Box::new(match report {
+            Report::Asked { question, handle } => Report::Asked { question: self.value(question), handle },
+            other => other,
+        }))
     }
 
     /// Removes the values from the message and the details of a failure.

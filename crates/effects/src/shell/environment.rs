@@ -141,6 +141,7 @@ mod tests {
             handed_out_at: u64::MAX,
             workspace: None,
             secrets: mainspring_kernel::secret::SecretUses::default(),
+            progress: None,
         };
         variables_of(&attempt, &Mark::of(AttemptName::from(&attempt)), traces)
     }

@@ -99,7 +99,7 @@ impl From<ShellError> for Failure {
                 (Class::Policy, "scripts_not_permitted", message.to_owned())
             }
             ShellError::NotContained(why) => {
-                let message = format!("no container could be made for the script, so it was not run: {why}");
+                let message = format!("no container could be made, so nothing was run: {why}");
                 (Class::Unavailable, "script_not_contained", message)
             }
             ShellError::WorkspaceNotContainable(folder) => {

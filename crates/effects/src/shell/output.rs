@@ -54,6 +54,11 @@ impl Streams {
         Ok(bytes)
     }
 
+    /// Returns the pipes of stdout and stderr. Nothing was read from them but the beginning.
+    pub(super) fn into_pipes(self) -> (Receiver, Receiver) {
+        (self.stdout.pipe, self.stderr.pipe)
+    }
+
     /// Returns the last line of stderr, or a message that there is none.
     pub(super) fn last_error(mut self) -> String {
         self.stderr.drain();

@@ -62,6 +62,13 @@ impl Mark {
         Self(Hash::of_parts(&[b"attempt", &attempt.execution.0, &number, attempt.step.as_bytes()]).hex())
     }
 
+    /// Returns the mark of a container that belongs to no attempt. It is like no other of this boot: `owner` is this process
+    /// with its start time.
+    pub(super) fn of_program((owner, started_ticks): (Pid, u64), number: u64) -> Self {
+        let owner = owner.as_raw_pid().to_be_bytes();
+        Self(Hash::of_parts(&[b"program", &owner, &started_ticks.to_be_bytes(), &number.to_be_bytes()]).hex())
+    }
+
     /// Returns the assignment in the environment of the attempt's processes.
     pub(super) fn assignment(&self) -> String {
         format!("{MARK_VARIABLE}={}", self.0)

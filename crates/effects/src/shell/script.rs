@@ -59,13 +59,18 @@ impl Script {
     pub(super) fn into_order(self) -> Result<Vec<u8>, ShellError> {
         let bash = self.bash.into_os_string().into_string();
         let bash = bash.map_err(|bash| io::Error::other(format!("the path of bash, {bash:?}, is not UTF-8")))?;
-        let order = Order { bash, command: self.command, variables: self.variables };
-        // The helper could not report that the arguments are too large for bash, so they are checked here.
-        let longest = order.variables.iter().map(|(name, value)| name.len() + value.len() + 2);
-        let longest = longest.chain([order.command.len() + 1]).max().unwrap_or(0);
-        let bytes = order.encode().filter(|bytes| bytes.len() <= TEXTS_BYTES_MAX && longest <= TEXT_BYTES_MAX);
-        bytes.ok_or(ShellError::TooLarge)
+        let arguments = vec!["-lc".to_owned(), "--".to_owned(), self.command];
+        let order = Order { program: bash, arguments, variables: self.variables, keeps_input: false };
+        encoded(&order)
     }
+}
+
+/// Encodes a message. The helper could not report that the texts are too large for a program, so they are checked here.
+pub(super) fn encoded(order: &Order) -> Result<Vec<u8>, ShellError> {
+    let longest = order.variables.iter().map(|(name, value)| name.len() + value.len() + 2);
+    let longest = longest.chain(order.arguments.iter().map(|argument| argument.len() + 1)).max().unwrap_or(0);
+    let bytes = order.encode().filter(|bytes| bytes.len() <= TEXTS_BYTES_MAX && longest <= TEXT_BYTES_MAX);
+    bytes.ok_or(ShellError::TooLarge)
 }
 
 fn command_of(attempt: &Attempt) -> Result<String, ShellError> {

@@ -61,7 +61,7 @@ impl Running {
         records: &Path,
     ) -> Result<Self, ShellError> {
         let Contained { mut child, opener, stdout, stderr } =
-            Contained::spawn(container, place, launcher, &mark).await?;
+            Contained::spawn((container, place), launcher, &mark, false).await?;
         let leader = pid_of_child(&child)?;
         let bounds = (organization.map(ToOwned::to_owned), mark.text().to_owned());
         // The kernel needs some time to move a process to other control groups; the container is built in parallel.
@@ -156,23 +156,23 @@ impl StartBarrier {
     }
 }
 
-fn pid_of_child(child: &Child) -> io::Result<Pid> {
+pub(super) fn pid_of_child(child: &Child) -> io::Result<Pid> {
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
     pid.ok_or_else(|| io::Error::other("a new child has no process id"))
 }
 
 /// A container that is set up and has not got its script yet.
-struct PreparedContainer {
+pub(super) struct PreparedContainer {
     /// The first process of the container.
-    init: Pid,
+    pub(super) init: Pid,
     /// The process that becomes the script.
-    helper: Pid,
-    streams: Streams,
+    pub(super) helper: Pid,
+    pub(super) streams: Streams,
 }
 
 impl PreparedContainer {
     /// Waits for the helper's report, and compares the protections in force with those of the trial.
-    async fn of(container: &Container, mut streams: Streams, leader: Pid) -> Result<Self, ShellError> {
+    pub(super) async fn of(container: &Container, mut streams: Streams, leader: Pid) -> Result<Self, ShellError> {
         // Later children inherit it; those that exist already are set below.
         let _ = priority::end_first(leader);
         let ready = tokio::time::timeout(CONTAINER_START_MAX, streams.beginning::<READY_BYTES>()).await;
@@ -197,18 +197,24 @@ impl PreparedContainer {
 }
 
 /// A container process that waits for its message.
-struct Contained {
-    child: Child,
-    opener: PipeWriter,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
+pub(super) struct Contained {
+    pub(super) child: Child,
+    pub(super) opener: PipeWriter,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
 }
 
 impl Contained {
-    async fn spawn(container: &Container, place: &Place, launcher: &Launcher, mark: &Mark) -> io::Result<Self> {
+    /// Starts the container. `ends_with_handle` ends it once nothing waits for it.
+    pub(super) async fn spawn(
+        (container, place): (&Container, &Place),
+        launcher: &Launcher,
+        mark: &Mark,
+        ends_with_handle: bool,
+    ) -> io::Result<Self> {
         let ((stdin, opener), (stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?, io::pipe()?);
         let mut command = Command::from(container.command(Some(place)));
-        command.process_group(0);
+        command.process_group(0).kill_on_drop(ends_with_handle);
         command.env(CONTAINER_VARIABLE, mark.text());
         command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout_end)).stderr(Stdio::from(stderr_end));
         let child = launcher.start(command).await?;

@@ -50,6 +50,7 @@ fn attempt_number<const N: usize>(number: u32, url: &str, params: [(&str, Value)
         handed_out_at: u64::MAX,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),
+        progress: None,
     }
 }
 

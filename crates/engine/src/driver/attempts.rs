@@ -4,16 +4,22 @@
 use std::time::Instant;
 
 use mainspring_effects::{Adopted, CancelHandle};
-use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome, Report},
+    instance::Instance,
+    key::ExecutionKey,
+};
 use tracing::{debug, info};
 
 use super::{
+    command::Command,
     failures::OutcomeGuard,
     metrics::Effect,
     state::{Driver, attempts::RunningAttempt},
 };
 use crate::{
     fair::QueueFull,
+    node::{AttemptId, NodeEvent},
     shard::{AttemptRecovery, Event},
 };
 
@@ -24,7 +30,8 @@ impl Driver {
         let effect = Effect::of(&attempt.effect);
         self.telemetry.metrics.attempts.begin(effect);
         debug!(%execution, step = attempt.step, attempt = number, effect = attempt.effect, "an attempt has started");
-        let underway = RunningAttempt { cancel_handle, effect, step: step_for_logs(&attempt), began: Instant::now() };
+        let began = Instant::now();
+        let underway = RunningAttempt { cancel_handle, effect, step: step_for_logs(&attempt), began };
         self.attempts.running.insert((execution, instance.clone(), number), underway);
         let (executors, commands) = (self.attempts.executors.clone(), self.commands.clone());
         let tenant = self.node.shard().tenant(execution).to_owned();
@@ -48,9 +55,37 @@ impl Driver {
                 },
                 Some(Err(QueueFull)) | None => at_once,
             };
-            let outcome = executors.perform(&attempt, stop).await;
+            let outcome = executors.perform(&attempt, stop.clone()).await;
+            let asks = matches!(&outcome, Outcome::Reported(report) if matches!(**report, Report::Asked { .. }));
+            let (name, commands) = (guard.attempt.clone(), guard.commands.clone());
             guard.notify(outcome);
+            drop((guard, _permit));
+            if let Some(name) = name.filter(|_| asks) {
+                let ended = executors.watch(&attempt, stop).await;
+                let _ = commands.send(Command::WatchEnded { name, began, ended: ended.map(Box::new) });
+            }
         });
+    }
+
+    /// Counts the end of an attempt. One that asks people to fill in a form is still watched, so that it can be stopped.
+    pub(super) fn see_attempt_end(&mut self, name: &AttemptId, outcome: &Outcome) {
+        let asks = matches!(outcome, Outcome::Reported(report) if matches!(**report, Report::Asked { .. }));
+        let Some(underway) = self.attempts.ended(name) else { return };
+        self.telemetry.record_attempt_end(name.0, &underway, name.2, outcome);
+        if asks {
+            self.attempts.running.insert(name.clone(), underway);
+        }
+    }
+
+    /// Handles the end of a watch. An attempt that has continued since is a running one.
+    pub(super) fn watch_ended(&mut self, name: AttemptId, began: Instant, ended: Option<Box<Outcome>>) {
+        if self.attempts.running.get(&name).is_some_and(|underway| underway.began == began) {
+            self.attempts.running.remove(&name);
+        }
+        if let Some(outcome) = ended {
+            let (execution, instance, attempt) = name;
+            self.node.receive(NodeEvent::Ended(execution, instance, attempt, *outcome));
+        }
     }
 
     pub(super) fn reconcile(&self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {

@@ -1,6 +1,8 @@
 //! The input of the driver.
 
-use mainspring_kernel::key::ExecutionKey;
+use std::time::Instant;
+
+use mainspring_kernel::{effect::Outcome, key::ExecutionKey};
 use mainspring_store::StoreError;
 use tokio::sync::oneshot;
 
@@ -10,7 +12,7 @@ use super::state::{
 };
 use crate::{
     evaluator::Suspended,
-    node::NodeEvent,
+    node::{AttemptId, NodeEvent},
     shard::{Event, Pending, Ticket},
 };
 
@@ -19,6 +21,13 @@ pub(crate) enum Command {
     Node(NodeEvent),
     /// An event for the shard whose reply a caller waits for.
     Ask(Ticket, Asker, Event),
+    /// An attempt that asked people to fill in a form continues, or its call has ended. `began` is the time of the part of
+    /// the attempt that asked.
+    WatchEnded {
+        name: AttemptId,
+        began: Instant,
+        ended: Option<Box<Outcome>>,
+    },
     /// Subscribes to the durable frames of an execution.
     Watch(ExecutionKey, Watcher),
     /// A turn that was decided outside the driver and needs evaluations.

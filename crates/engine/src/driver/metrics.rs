@@ -27,6 +27,9 @@ const EFFECTS: [&str; 3] = ["bash", "http", "other"];
 /// Outcomes of attempts, as [`outcome_label`] names them.
 const OUTCOMES: [&str; 5] = ["done", "failed", "stopped", "interrupted", "cancelled"];
 
+/// The quantities that agents use, in the order of `Usage::amounts`.
+const QUANTITIES: [&str; 5] = ["tokens", "cost_billionths", "model_calls", "tool_calls", "time_ms"];
+
 const RECOVERIES: [&str; 2] = ["never_started", "interrupted"];
 const LOADS: [&str; 6] = ["journal", "unknown", "quarantined", "broken", "newer", "unavailable"];
 const HEARTBEATS: [&str; 3] = ["ok", "expired", "unreachable"];
@@ -96,6 +99,7 @@ pub(super) struct Attempts {
     running: [Gauge; EFFECTS.len()],
     time: [Histogram; EFFECTS.len()],
     recovered: [Counter; RECOVERIES.len()],
+    used: [Counter; QUANTITIES.len()],
 }
 
 #[derive(Clone)]
@@ -164,6 +168,7 @@ impl Metrics {
         add_all(&self.commit_answers, &counters.commits);
         add_all(&self.finished, &counters.ended);
         add_all(&self.parts, &[counters.parts_durable, counters.parts_refused]);
+        add_all(&self.attempts.used, &counters.used.amounts());
         add(&self.unchanged, counters.unchanged);
         add(&self.started, counters.started);
         add(&self.late_receipts, counters.late_receipts);
@@ -225,6 +230,7 @@ impl Attempts {
             running: EFFECTS.map(|effect| gauge!("mainspring_attempts_running", "effect" => effect)),
             time: EFFECTS.map(|effect| histogram!("mainspring_attempt_seconds", "effect" => effect)),
             recovered: RECOVERIES.map(|outcome| counter!("mainspring_attempts_recovered_total", "outcome" => outcome)),
+            used: QUANTITIES.map(|quantity| counter!("mainspring_agent_usage_total", "quantity" => quantity)),
         }
     }
 

@@ -1,9 +1,13 @@
 //! Requests of the node to the store: heartbeats, and reads on threads that can wait for it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use mainspring_kernel::{input::Input, key::ExecutionKey};
 use mainspring_store::{Store, StoreError};
+use tracing::warn;
 
 use super::{
     command::Command,
@@ -16,8 +20,16 @@ use crate::{
     inbox,
     membership::Heartbeat,
     node::{HeartbeatRequest, NodeEvent, PageRequest, ROWS_AT_A_TIME, UnnotifiedParents, all_quarantined, record},
+    period_budgets::{self, WantedLease},
     quarantine::Place,
+    shard::{Event, PendingInput},
 };
+
+/// The first pause before a failed request for a lease is repeated. It doubles with each failure.
+const LEASE_RETRY_MIN: Duration = Duration::from_millis(100);
+
+/// The longest pause before a failed request for a lease is repeated.
+const LEASE_RETRY_MAX: Duration = Duration::from_secs(5);
 
 impl Driver {
     /// Sends a heartbeat from a thread of its own: behind blocking tasks of the runtime, the lease would expire first.
@@ -118,6 +130,40 @@ impl Driver {
         tokio::task::spawn_blocking(move || {
             let place = Place { store: &*store, loader: &loader, data_dir: data_dir.as_ref() };
             let _ = commands.send(Command::Node(NodeEvent::NotifiedParents(parents.notify(place))));
+        });
+    }
+
+    /// Requests a lease of budgets. The execution waits for the answer, so a request that fails is repeated.
+    pub(super) fn lease(&self, wanted: WantedLease) {
+        let (store, commands, budgets) = (self.store.clone(), self.commands.clone(), self.reads.budgets.clone());
+        let permits = self.reads.leasing.clone();
+        tokio::spawn(async move {
+            let mut pause = LEASE_RETRY_MIN;
+            let answer = loop {
+                let (store, budgets, wanted) = (store.clone(), budgets.clone(), wanted.clone());
+                let request = move || period_budgets::lease(&*store, budgets.as_deref(), &wanted, now_ms());
+                // The semaphore is never closed.
+                let permit = permits.acquire().await;
+                let answered = tokio::task::spawn_blocking(request).await;
+                drop(permit);
+                match answered {
+                    Ok(Ok(answer)) => break answer,
+                    Ok(Err(why)) => warn!(why, "a lease of budgets could not be requested, and is requested again"),
+                    Err(error) if error.is_panic() => warn!(%error, "a request for a lease of budgets panicked"),
+                    // The runtime is shutting down.
+                    Err(_) => return,
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LEASE_RETRY_MAX);
+            };
+            if let Some(free) = answer.free {
+                let _ = commands.send(Command::Node(NodeEvent::Shard(Event::Unbudgeted(free))));
+            }
+            if let Some(change) = answer.change {
+                let input = Input::Lease { lease: wanted.number, change };
+                let event = Event::Take(wanted.execution, PendingInput::without_reply(input));
+                let _ = commands.send(Command::Node(NodeEvent::Shard(event)));
+            }
         });
     }
 

@@ -24,6 +24,7 @@ use crate::{
     membership::NodeSession,
     node::{Node, Ownership},
     options::EngineScope,
+    period_budgets::PeriodBudgets,
     receipts::Signer,
     shard::Shard,
     trace_spans::Spans,
@@ -40,6 +41,7 @@ pub(crate) struct DriverHandles {
     pub(crate) commands: Commands,
     pub(crate) spans: Option<Spans>,
     pub(crate) limits: Option<Arc<dyn Limits>>,
+    pub(crate) budgets: Option<Arc<dyn PeriodBudgets>>,
     pub(crate) why_stopped: Arc<Mutex<Option<String>>>,
     pub(crate) owned: Arc<Mutex<Ownership>>,
     pub(crate) effects: FairSemaphore<String>,
@@ -73,7 +75,7 @@ impl Driver {
         handles: DriverHandles,
     ) -> Self {
         let ((data_dir, session, scope), (executors, evaluator)) = (resources, workers);
-        let DriverHandles { commands, spans, limits, why_stopped, owned, effects } = handles;
+        let DriverHandles { commands, spans, limits, budgets, why_stopped, owned, effects } = handles;
         let telemetry = Telemetry::new(spans);
         let commits = Commits::start(store.clone(), signer, telemetry.metrics.commits.clone());
         Self {
@@ -83,7 +85,7 @@ impl Driver {
             data_dir,
             commands,
             commits,
-            reads: Reads::new(limits),
+            reads: Reads::new(limits, budgets),
             attempts: Attempts::new(executors, effects),
             evaluations: Evaluations::new(evaluator),
             callers: Callers::default(),

@@ -18,6 +18,7 @@ use crate::{
         page::{Page, PageRequest},
         quarantine_requests::{NotifiedParents, UnnotifiedParents},
     },
+    period_budgets::WantedLease,
     shard::{CommittedFrame, Event, Handoff, Reply, Ticket},
 };
 
@@ -100,6 +101,8 @@ pub enum NodeOutput {
     Kill(AttemptId),
     /// Recover an attempt that this process does not perform. The answer is [`Event::AttemptRecovered`].
     Reconcile(ExecutionKey, Instance, Attempt),
+    /// Request a lease from the store. The answer is an [`Event::Take`]; a request that fails is repeated.
+    Lease(WantedLease),
     /// Remove the process record of an attempt: its execution, the name of the step instance, and its number.
     Forget(ExecutionKey, String, u32),
     /// Process a turn outside of the node: its evaluations, or all of it.

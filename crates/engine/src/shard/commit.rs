@@ -552,7 +552,7 @@ impl HeldEffects {
             Action::Perform { instance, attempt } => {
                 Some(AttemptId::new(self.execution, instance.clone(), attempt.number))
             }
-            Action::Stop { .. } => None,
+            Action::Stop { .. } | Action::Lease { .. } => None,
         })
     }
 

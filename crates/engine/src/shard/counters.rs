@@ -2,7 +2,7 @@
 //!
 //! The shard depends on no metrics library and no clock. Counting is an addition.
 
-use mainspring_kernel::input::Input;
+use mainspring_kernel::{budget::Usage, input::Input};
 use mainspring_store::{CommitError, Part, PartOutcome, is_final};
 
 use super::{Shard, entry::ExecutionEntry};
@@ -26,6 +26,8 @@ pub struct Counters {
     pub ended: [u64; ENDINGS.len()],
     /// Late receipts that were stored beside a journal.
     pub late_receipts: u64,
+    /// The amounts that agents have used, as durable receipts say.
+    pub used: Usage,
     /// Lateness of each fired timer in milliseconds, at most [`LATENESS_KEPT_MAX`] values.
     pub lateness_ms: Vec<u64>,
 }
@@ -39,7 +41,7 @@ pub(super) struct Telemetry {
 }
 
 /// Labels of inputs.
-pub const INPUTS: [&str; 11] = [
+pub const INPUTS: [&str; 12] = [
     "start",
     "receipt",
     "timer",
@@ -51,6 +53,7 @@ pub const INPUTS: [&str; 11] = [
     "admit",
     "skip_cleanup",
     "message",
+    "lease",
 ];
 
 /// Labels of commit results. A commit with a refused part counts as refused.
@@ -117,6 +120,7 @@ impl Counters {
             Input::Admit => 8,
             Input::SkipCleanup { .. } => 9,
             Input::Message { .. } => 10,
+            Input::Lease { .. } => 11,
         };
         self.turns[place] += 1;
     }
@@ -144,6 +148,9 @@ impl Counters {
 
     pub(super) fn durable(&mut self, part: &Part) {
         self.late_receipts += part.receipts.late.len() as u64;
+        if let Some(account) = part.receipts.account.as_deref().filter(|_| !part.frames.is_empty()) {
+            self.used = self.used.plus(account.used);
+        }
         self.started += u64::from(part.row.is_some());
         let row = part.row.as_ref().map(|row| &row.status);
         let change = part.change.as_ref().map(|change| &change.status);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use mainspring_kernel::{
+    budget::Usage,
     decide::Action,
     effect::Outcome,
     frame::Frame,
@@ -100,6 +101,8 @@ pub(super) struct BeforeTurn {
     pub(super) span_start: SpanStart,
     /// The idempotency key of the step.
     pub(super) intent: Option<Hash>,
+    /// The usage of the execution itself, without its children.
+    pub(super) used: Usage,
 }
 
 /// The start message of a child, until something of the child is stored.
@@ -125,6 +128,8 @@ pub(super) struct Draft {
     pub(super) queued: Vec<(PendingInput, bool)>,
     pub(super) actions: Vec<Action>,
     pub(super) committed: Vec<CommittedFrame>,
+    /// Audit entries of changes that the inputs cause beside their own.
+    pub(super) audit: Vec<AuditEntry>,
     /// Attempts whose receipts are in the frames.
     pub(super) settled: Vec<(String, u32)>,
 }
@@ -163,6 +168,7 @@ impl ExecutionEntry {
     /// An execution read from its journal.
     pub(super) fn from_journal(journal: Journal) -> Self {
         let Journal { state, head, .. } = journal;
+        let used = state.counts.budgets.own;
         let summary = Summary::of(&state);
         Self::Loaded(Box::new(LoadedExecution {
             last_records: 0,
@@ -176,7 +182,7 @@ impl ExecutionEntry {
             durable: Some(Expected { sequence: head.sequence, hash: head.hash }),
             draft: Draft::default(),
             on_the_way: 0,
-            before_turn: BeforeTurn::default(),
+            before_turn: BeforeTurn { used, ..BeforeTurn::default() },
             messages: BTreeSet::new(),
             is_queued: false,
             started_by: None,
@@ -245,7 +251,8 @@ impl LoadedExecution {
         }
         // Inputs that changed nothing are not audited.
         let changed = draft.queued.iter().filter(|(_, changed)| *changed);
-        let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned()).collect();
+        let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned());
+        let audit = audit.chain(std::mem::take(&mut draft.audit)).collect();
         let (gates_closed, gates_opened) = match draft.frames.is_empty() {
             true => Default::default(),
             false => self.gates.changes(),
@@ -301,7 +308,9 @@ impl Draft {
         state: &State,
         status: ExecutionStatus,
     ) {
-        if let Input::Receipt { instance, attempt, .. } = &frame.input {
+        if let Input::Receipt { instance, attempt, outcome } = &frame.input
+            && !matches!(outcome, Outcome::Reported(_))
+        {
             self.settled.push((instance.name(&state.plan), *attempt));
         }
         self.committed.push(CommittedFrame {
@@ -324,7 +333,7 @@ impl Draft {
     /// answered.
     pub(super) fn take_without_frame(&mut self, now: u64, queued: PendingInput, state: &State) {
         if let Input::Receipt { outcome, .. } = &queued.input
-            && *outcome != Outcome::Interrupted
+            && !matches!(outcome, Outcome::Interrupted | Outcome::Reported(_))
         {
             // The step may have ended or run again, so that its idempotency key says nothing about a late receipt.
             let receipt = Receipt::of(state, &queued.input, None, queued.via(), now, None);
@@ -346,11 +355,12 @@ fn change(summary: &Summary) -> RowChange {
         outcome: summary.outcome.clone(),
         error: summary.error.clone(),
         completed_at: summary.completed_at,
+        usage: summary.usage,
     }
 }
 
 /// An execution that starts and ends in one commit gets a single row, with its end.
 fn ended_row(row: ExecutionRow, summary: &Summary) -> ExecutionRow {
-    let RowChange { status, outcome, error, completed_at } = change(summary);
-    ExecutionRow { status, outcome, error, completed_at, ..row }
+    let RowChange { status, outcome, error, completed_at, usage } = change(summary);
+    ExecutionRow { status, outcome, error, completed_at, usage, ..row }
 }

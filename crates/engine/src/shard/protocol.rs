@@ -21,6 +21,7 @@ use crate::{
     intake::{Charge, RequestSize},
     journal_loader::LoadAnswer,
     membership::{Handoff, LeaseRenewal},
+    period_budgets::{Unbudgeted, WantedLease},
     trace_spans::Span,
 };
 
@@ -84,6 +85,8 @@ pub enum Event {
         /// The failure that the parent receives.
         failure: Failure,
     },
+    /// No budget of a day or a month applies to these executions for some time.
+    Unbudgeted(Unbudgeted),
     /// The store has recorded a quarantine, with this reason.
     Quarantined(ExecutionKey, String),
     /// Executions whose wake-up time is close, as read from the store.
@@ -145,7 +148,15 @@ impl Event {
 
     /// True for an event of a single execution.
     pub(crate) fn is_of_execution(&self) -> bool {
-        !matches!(self, Self::Committed { .. } | Self::Due(_) | Self::LeaseRenewed(_) | Self::LeaseExpired | Self::Wake)
+        !matches!(
+            self,
+            Self::Committed { .. }
+                | Self::Due(_)
+                | Self::Unbudgeted(_)
+                | Self::LeaseRenewed(_)
+                | Self::LeaseExpired
+                | Self::Wake
+        )
     }
 
     pub(crate) fn execution(&self) -> ExecutionKey {
@@ -159,9 +170,12 @@ impl Event {
             | Self::Evaluated { execution, .. }
             | Self::Discard(execution, _)
             | Self::Quarantined(execution, _) => *execution,
-            Self::Committed { .. } | Self::Due(_) | Self::LeaseRenewed(_) | Self::LeaseExpired | Self::Wake => {
-                ExecutionKey([0; 16])
-            }
+            Self::Committed { .. }
+            | Self::Due(_)
+            | Self::Unbudgeted(_)
+            | Self::LeaseRenewed(_)
+            | Self::LeaseExpired
+            | Self::Wake => ExecutionKey([0; 16]),
         }
     }
 }
@@ -290,6 +304,8 @@ pub enum Output {
         /// The attempt as recorded in the journal.
         attempt: Attempt,
     },
+    /// Request a lease of the budgets for this day and month. The answer returns as an input.
+    Lease(WantedLease),
     /// Process a turn outside the shard: its evaluations, or all of it.
     Evaluate {
         /// The execution of the turn.
@@ -349,6 +365,7 @@ impl Output {
             | Self::Load(execution, _)
             | Self::Activate(execution)
             | Self::Quarantine(execution, _) => !is_gone(execution),
+            Self::Lease(wanted) => !is_gone(&wanted.execution),
             // The new owner repeats the request if the attempt is still to be stopped.
             Self::StopRemote(attempt) => !is_gone(&attempt.execution),
             Self::Commit { .. }

@@ -12,6 +12,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::RemoteAttempt;
 
+use crate::period_budgets::WantedLease;
+
 use super::{
     AttemptRecovery, ExecutionEntry, Output, PendingInput, Shard,
     attempts::{AttemptId, AttemptState},
@@ -49,6 +51,12 @@ impl Shard {
             } else if self.attempts.begin_reconciling(id) {
                 self.outputs.push_back(Output::Reconcile { execution, instance: instance.clone(), attempt });
             }
+        }
+        // The store returns the same grant again if the first answer was lost.
+        let leases = &loaded.state.counts.budgets.leases;
+        if let Some(amount) = leases.requested.filter(|_| loaded.state.end.ended_at.is_none()) {
+            let (root, number, at_ms) = (loaded.state.root(), leases.last, loaded.state.now);
+            self.outputs.push_back(Output::Lease(WantedLease { execution, root, number, amount, at_ms }));
         }
         self.reschedule(execution);
         self.queue_split(execution);
@@ -126,6 +134,10 @@ impl Shard {
     pub(super) fn act(&mut self, execution: ExecutionKey, action: Action) {
         match action {
             Action::Perform { instance, attempt } => self.perform(execution, instance, *attempt),
+            Action::Lease { lease, amount, root, at } => {
+                let wanted = WantedLease { execution, root, number: lease, amount, at_ms: at };
+                self.outputs.push_back(Output::Lease(wanted));
+            }
             Action::Stop { instance, attempt } => {
                 let id = AttemptId::new(execution, instance, attempt);
                 let is_remote = matches!(self.attempts.get(&id), Some(AttemptState::Remote(_)));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 
+use super::unbudgeted::UnbudgetedExecutions;
 use crate::limits::{SHARED_BYTES_MAX, SHARED_MS, SHARED_PARTS_MAX};
 
 /// An organization in the fair queues: eight bytes of the hash of its id. A collision makes two organizations share one
@@ -87,6 +88,7 @@ pub(super) struct TenantQueues {
     /// Executions with a split turn whose frames so far are durable, in the order in which they continue.
     pub(super) split: Turns<ExecutionKey>,
     pub(super) activity: TenantActivity,
+    pub(super) unbudgeted: UnbudgetedExecutions,
 }
 
 /// Detects that several organizations use the driver.

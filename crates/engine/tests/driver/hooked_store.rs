@@ -114,7 +114,7 @@ impl Membership for Hooked {
 }
 
 impl Executions for Hooked {
-    mainspring_store::forward!(store: execution_by_id, execution_by_idempotency_key, count_executions, count_other_definitions, pending_organizations, quarantined, release_quarantine, force_end);
+    mainspring_store::forward!(store: execution_by_id, execution_by_idempotency_key, count_executions, count_other_definitions, rollout_executions, pending_organizations, quarantined, release_quarantine, force_end);
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
         (self.hook)(Call::Row)?;
@@ -148,5 +148,5 @@ impl Executions for Hooked {
 }
 
 impl Store for Hooked {
-    mainspring_store::forward!(store: catalogue, metadata, put_metadata_if_absent);
+    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent);
 }

@@ -105,7 +105,7 @@ impl Membership for Awkward {
 }
 
 impl Executions for Awkward {
-    mainspring_store::forward!(store: execution, execution_by_id, execution_by_idempotency_key, count_executions, count_other_definitions, pending_approvals, quarantined, release_quarantine, force_end);
+    mainspring_store::forward!(store: execution, execution_by_id, execution_by_idempotency_key, count_executions, count_other_definitions, rollout_executions, pending_approvals, quarantined, release_quarantine, force_end);
 
     fn executions(
         &self,
@@ -131,5 +131,5 @@ impl Executions for Awkward {
 }
 
 impl Store for Awkward {
-    mainspring_store::forward!(store: catalogue, metadata, put_metadata_if_absent);
+    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent);
 }

@@ -4,9 +4,10 @@ use crate::{
     budget::{Account, Budget, Usage},
     decide_version::BUDGETS_SINCE,
     instance::Instance,
-    plan::{Loop, Over, Work},
-    record::Record,
-    state::State,
+    leases::{LeaseChange, WaitingCall},
+    plan::{AgentPart, Loop, Over, Work},
+    record::{Payload, Record},
+    state::{State, StepState},
 };
 
 /// Opens the account of the execution.
@@ -30,9 +31,38 @@ pub(super) fn begin_step(state: &mut State, instance: &Instance) {
 pub(super) fn end_step(state: &mut State, instance: &Instance) {
     state.counts.budgets.agents.remove(instance);
     state.counts.budgets.reserved.remove(instance);
+    state.counts.budgets.leases.drop_call(instance);
 }
 
-pub(super) fn reserve(state: &mut State, instance: &Instance, amount: Usage) -> Result<(), &'static str> {
+pub(super) fn await_lease(state: &mut State, instance: &Instance, step: &mut StepState, record: &Record) {
+    let Record::LeaseAwaited { attempt, lease, amount, .. } = record else { return };
+    step.times.wake_at = None;
+    let call = WaitingCall { attempt: *attempt, lease: *lease, amount: *amount };
+    state.counts.budgets.leases.wait(instance, call);
+}
+
+/// Applies a record about budgets of the whole execution or of an agent. An error says where the record cannot stand.
+pub(super) fn change(state: &mut State, record: &Record) -> Result<(), &'static str> {
+    match record {
+        Record::BudgetReserved { instance, amount } => reserve(state, instance, *amount)?,
+        Record::BudgetSettled { instance, amount } => settle(state, instance, *amount),
+        Record::BudgetRaised { agent, .. } | Record::BudgetWarned { agent, .. } => {
+            adjust(account(state, agent.as_ref()).ok_or("where no budget is")?, record);
+        }
+        Record::LeaseChanged { lease, change } => {
+            if let LeaseChange::Granted { notice, .. } | LeaseChange::Refused { notice } = change {
+                state.journal.has_erased |= *notice == Payload::Erased;
+            }
+            if !state.counts.budgets.leases.change(*lease, change) {
+                return Err("where no such lease is");
+            }
+        }
+        _ => return Err("among budgets"),
+    }
+    Ok(())
+}
+
+fn reserve(state: &mut State, instance: &Instance, amount: Usage) -> Result<(), &'static str> {
     let plan = state.plan.clone();
     if !state.steps.contains_key(instance) {
         return Err("where no call begins");
@@ -41,13 +71,34 @@ pub(super) fn reserve(state: &mut State, instance: &Instance, amount: Usage) -> 
     state.counts.budgets.reserved.insert(instance.clone(), amount);
     let agent = instance.agent(&plan);
     state.counts.budgets.change(agent.as_ref(), |account| account.reserved = account.reserved.plus(amount));
+    let own = own_part(state, instance, amount);
+    state.counts.budgets.leases.reserve(instance, own);
     Ok(())
 }
 
-pub(super) fn settle(state: &mut State, instance: &Instance, amount: Usage) {
+/// Returns the part of an amount that the execution uses itself. A child leases and counts its own calls.
+fn own_part(state: &State, instance: &Instance, amount: Usage) -> Usage {
+    let is_in_plan = (instance.step as usize) < state.plan.steps.len();
+    if !is_in_plan || state.started_workflow(instance).is_none() {
+        return amount;
+    }
+    let is_call = state.plan.agent_part(instance.step) == Some(AgentPart::Call);
+    Usage { tool_calls: u64::from(is_call), ..Usage::default() }
+}
+
+fn settle(state: &mut State, instance: &Instance, amount: Usage) {
+    let own = own_part(state, instance, amount);
+    state.counts.budgets.own = state.counts.budgets.own.plus(own);
+    state.counts.budgets.leases.settle(instance, own);
     let reserved = state.counts.budgets.reserved.remove(instance).unwrap_or_default();
     // Only a step of the state has an agent around it: the record may come from a damaged journal.
-    let agent = state.steps.contains_key(instance).then(|| instance.agent(&state.plan)).flatten();
+    let is_known = state.steps.contains_key(instance);
+    let agent = is_known.then(|| instance.agent(&state.plan)).flatten();
+    if is_known && !amount.is_zero() {
+        let step = agent.as_ref().unwrap_or(instance).step;
+        let used = state.counts.budgets.steps.entry(step).or_default();
+        *used = used.plus(amount);
+    }
     state.counts.budgets.change(agent.as_ref(), |account| {
         account.reserved = account.reserved.minus(reserved);
         account.spent = account.spent.plus(amount);
@@ -55,7 +106,7 @@ pub(super) fn settle(state: &mut State, instance: &Instance, amount: Usage) {
 }
 
 /// Returns the account of an agent, or that of the execution.
-pub(super) fn account<'s>(state: &'s mut State, agent: Option<&Instance>) -> Option<&'s mut Account> {
+fn account<'s>(state: &'s mut State, agent: Option<&Instance>) -> Option<&'s mut Account> {
     let accounts = &mut state.counts.budgets;
     match agent {
         None => Some(&mut accounts.execution),
@@ -63,7 +114,7 @@ pub(super) fn account<'s>(state: &'s mut State, agent: Option<&Instance>) -> Opt
     }
 }
 
-pub(super) fn adjust(account: &mut Account, record: &Record) {
+fn adjust(account: &mut Account, record: &Record) {
     match record {
         Record::BudgetRaised { amount, .. } => {
             account.raised = account.raised.plus(*amount);

@@ -6,6 +6,7 @@ use alloc::string::String;
 
 use crate::{
     cbor,
+    leases::LeaseChange,
     record::{Ending, Fault, Record},
     state::{Message, Started, State, StepState},
     value::Value,
@@ -29,6 +30,9 @@ const CONVERSATION_BYTES: u64 = 320;
 
 /// Bytes of an unread message, without its text.
 const MESSAGE_BYTES: u64 = 128;
+
+/// Bytes of a pinned tool, without its name.
+const PIN_BYTES: u64 = 96;
 
 /// Bytes of a record in the journal, without its payload.
 pub(crate) const RECORD_BYTES: u64 = 32;
@@ -58,6 +62,11 @@ pub(super) fn of_message(message: &Message) -> u64 {
     MESSAGE_BYTES + of_value(&message.content)
 }
 
+/// Bytes of memory of a pinned tool.
+pub(super) fn of_pin(name: &str) -> u64 {
+    PIN_BYTES + name.len() as u64
+}
+
 /// Recounts a step instance if the record may have changed its values.
 pub(super) fn count(state: &mut State, step: &mut StepState, record: &Record) {
     let changes_values = matches!(
@@ -70,6 +79,8 @@ pub(super) fn count(state: &mut State, step: &mut StepState, record: &Record) {
             | Record::AttemptFailed { .. }
             | Record::GateOpened { .. }
             | Record::GateDecided { .. }
+            | Record::AttemptStarted { .. }
+            | Record::AttemptContinued { .. }
     );
     if !changes_values {
         return;
@@ -85,7 +96,8 @@ fn of_step(step: &StepState) -> u64 {
         let texts = |texts: &[String]| texts.iter().map(|text| TEXT_BYTES + text.len() as u64).sum::<u64>();
         of_value(&gate.items) + gate.prompt.len() as u64 + texts(&gate.approvers) + texts(&gate.approved_by)
     });
-    STEP_BYTES + of_heap(&step.input) + of_heap(&step.output) + failure + gate
+    let call = of_heap(&step.call.handle) + of_heap(&step.call.answer) + of_heap(&step.call.answered);
+    STEP_BYTES + of_heap(&step.input) + of_heap(&step.output) + failure + gate + call
 }
 
 /// Approximate bytes of a record in the journal.
@@ -100,7 +112,15 @@ pub(super) fn in_journal(record: &Record) -> u64 {
         | Record::AnswerRejected { reason: payload, .. }
         | Record::SignalKept { payload, .. }
         | Record::MessageKept { content: payload, .. }
+        | Record::LeaseChanged {
+            change: LeaseChange::Granted { notice: payload, .. } | LeaseChange::Refused { notice: payload },
+            ..
+        }
+        | Record::AttemptContinued { handle: payload, .. }
         | Record::EndingBegun { ending: Ending::Completed { output: payload } } => payload,
+        Record::ToolsPinned { tools } => {
+            return RECORD_BYTES + tools.iter().map(|tool| of_pin(&tool.name)).sum::<u64>();
+        }
         _ => return RECORD_BYTES,
     };
     RECORD_BYTES + cbor::byte_count(payload.value()) as u64
@@ -128,5 +148,13 @@ pub(crate) fn recount(state: &State) -> u64 {
     });
     let senders = state.signals.conversations.seen.iter().map(|id| of_identity(id)).sum::<u64>();
     let said = conversations.sum::<u64>() + senders;
-    steps + scopes.sum::<u64>() + loops.sum::<u64>() + variables.sum::<u64>() + signals + identities + start + said
+    let pins = state.journal.pinned_tools.keys().map(|name| of_pin(name)).sum::<u64>();
+    pins + steps
+        + scopes.sum::<u64>()
+        + loops.sum::<u64>()
+        + variables.sum::<u64>()
+        + signals
+        + identities
+        + start
+        + said
 }

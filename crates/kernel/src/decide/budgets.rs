@@ -1,13 +1,17 @@
 //! Budgets: reserves what a call may use before it begins, settles the reservation with its receipt, and divides what is
 //! left among children.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use super::Decider;
 use crate::{
     agent::{contents, input_estimate, tokens_of},
     apply::IllegalTransition,
-    budget::{Account, Budget, Limits, NAMES, Price, Usage},
+    budget::{Account, Budget, Limits, NAMES, Price, TIME, Usage},
     decide_version::{BUDGETS_SINCE, CHILD_BUDGETS_SINCE, UNSENT_CALLS_SINCE},
     effect::Outcome,
     failure::{Class, Failure},
@@ -22,9 +26,6 @@ use crate::{
 
 /// The code of a failure for want of budget.
 pub(super) const EXCEEDED: &str = "budget_exceeded";
-
-/// The place of the time among the quantities.
-const TIME: usize = 4;
 
 /// The most that a model call may use, apart from its time.
 struct ModelNeed {
@@ -63,11 +64,13 @@ impl Decider<'_> {
     ) -> Result<Option<Option<u64>>, IllegalTransition> {
         let accounts = self.accounts(instance);
         let Some(mut need) = self.need(instance).filter(|_| self.has_budgets()) else { return Ok(Some(None)) };
-        if accounts.iter().all(|(_, account)| account.budget.limits.is_empty()) {
+        let of_period = self.lease_need(instance, &need);
+        if of_period.is_none() && accounts.iter().all(|(_, account)| account.budget.limits.is_empty()) {
             return Ok(Some(None));
         }
         let is_priced = need.model_calls == 0 || self.model_need(instance).is_some_and(|need| need.price.is_some());
-        if !is_priced && accounts.iter().any(|(_, account)| account.budget.limits.has_cost()) {
+        let limits_cost = accounts.iter().any(|(_, account)| account.budget.limits.has_cost()) || self.leases_cost();
+        if !is_priced && limits_cost {
             let message = format!(
                 "step `{}`: its budget limits the cost, and the settings have no price for its model; add it to `prices`, or limit \
                  tokens",
@@ -86,6 +89,16 @@ impl Decider<'_> {
             (!lacks.is_empty()).then(|| (agent.clone(), *account, lacks))
         });
         let Some((agent, account, lacks)) = lacking else {
+            if let Some(amount) = of_period {
+                if !self.has_lease_for(&amount) {
+                    return self.await_lease(instance, attempt, amount).map(|()| None);
+                }
+                need.time_ms = amount.time_ms;
+            }
+            let left_ms = left_ms.into_iter().chain(of_period.and_then(|_| self.leased_ms())).min();
+            if let Some(left_ms) = left_ms {
+                need.time_ms = need.time_ms.min(left_ms).max(1);
+            }
             // A child reserves its share.
             if self.state.started_workflow(instance).is_some() {
                 return Ok(Some(None));
@@ -148,11 +161,16 @@ impl Decider<'_> {
             gate,
             question: Value::map([("prompt", Value::Text(prompt)), ("items", items)]).into(),
             approvers: Vec::new(),
-            count: 1,
+            count: self.raise_approvals(),
             expires_at: self.agenda.now.saturating_add(APPROVAL_TTL_DEFAULT_MS),
             on_timeout: Decision::Deny,
             purpose: Purpose::Budget,
         })
+    }
+
+    /// The number of people who have to approve a raise.
+    pub(super) fn raise_approvals(&self) -> u32 {
+        self.state.plan.models.as_ref().and_then(|models| models.raise_approvals).unwrap_or(1)
     }
 
     /// Raises a budget by the amounts that the gate has shown, and starts the attempt that was refused.
@@ -162,7 +180,10 @@ impl Decider<'_> {
         let amount = items.get("raise").map(Usage::of_value).unwrap_or_default();
         let is_of_agent = items.get("budget").and_then(Value::as_text) == Some("step");
         let agent = if is_of_agent { instance.agent(&self.state.plan) } else { None };
-        self.record(Record::BudgetRaised { agent, amount })?;
+        // The budget of a period is raised in the store, with the commit of the decision.
+        if items.get("period").is_none() {
+            self.record(Record::BudgetRaised { agent, amount })?;
+        }
         if !self.may_try_again(instance) {
             return Ok(());
         }
@@ -176,7 +197,9 @@ impl Decider<'_> {
             let scope = if agent.is_some() { "step" } else { "execution" };
             (!account.budget.limits.is_empty()).then(|| (scope, account.left().to_value()))
         };
-        let left: Vec<(&str, Value)> = self.accounts(instance).into_iter().filter_map(of).collect();
+        let mut left: Vec<(&str, Value)> = self.accounts(instance).into_iter().filter_map(of).collect();
+        let periods = self.state.counts.budgets.leases.left();
+        left.extend((!periods.is_empty()).then_some(("periods", Value::List(periods))));
         self.started(instance, input, None)?;
         self.complete(instance, Value::map([("left", Value::map(left))]))
     }
@@ -336,12 +359,17 @@ impl Decider<'_> {
         waits: bool,
     ) -> Result<Option<Budget>, IllegalTransition> {
         let accounts: Vec<Account> = self.accounts(instance).into_iter().map(|(_, account)| account).collect();
-        let Some(account) = accounts.iter().find(|account| !account.budget.limits.is_empty()) else { return Ok(None) };
+        let own_call = self.own_call(instance);
+        let Some(account) = accounts.iter().find(|account| !account.budget.limits.is_empty()) else {
+            if self.needs_leases() && !own_call.is_zero() {
+                self.record(Record::BudgetReserved { instance: instance.clone(), amount: own_call })?;
+            }
+            return Ok(None);
+        };
         if !self.has_budgets() {
             return Ok(None);
         }
         let budget = account.budget;
-        let own_call = self.own_call(instance);
         let places = self.places_beside(instance, waits, true).max(1);
         let share = accounts.iter().fold(Limits::default(), |share, account| {
             let (limits, left, own_call) = (account.limits().0, account.left().0, own_call.amounts());
@@ -357,7 +385,7 @@ impl Decider<'_> {
     }
 
     /// The part of a share that the child does not get: a workflow that a model calls is a tool call as well.
-    fn own_call(&self, instance: &Instance) -> Usage {
+    pub(super) fn own_call(&self, instance: &Instance) -> Usage {
         let is_call = self.state.plan.agent_part(instance.step) == Some(AgentPart::Call);
         let counts = is_call && self.state.decide_version >= CHILD_BUDGETS_SINCE;
         Usage { tool_calls: u64::from(counts), ..Usage::default() }
@@ -411,9 +439,19 @@ fn is_unsent(failure: &Failure) -> bool {
     origins.iter().any(|origin| failure.code.starts_with(origin)) || failure.code == "http_parameter_invalid"
 }
 
-/// Returns the usage of the execution and its children for views; `None` for one without agents and budgets.
+/// Returns the usage of the execution and its children for views, as [`Account::to_value`] and by step; `None` for one
+/// without agents and budgets.
 pub fn usage_of(state: &State) -> Option<Value> {
     let account = &state.counts.budgets.execution;
     let is_silent = account.spent.is_zero() && account.reserved.is_zero() && account.budget.limits.is_empty();
-    (!is_silent).then(|| account.to_value())
+    if is_silent {
+        return None;
+    }
+    let mut usage = account.to_value();
+    let steps = &state.counts.budgets.steps;
+    if let (Value::Map(map), false) = (&mut usage, steps.is_empty()) {
+        let steps = steps.iter().map(|(step, used)| (state.plan.id(*step).to_string(), used.to_value()));
+        map.insert("steps".into(), Value::Map(steps.collect()));
+    }
+    Some(usage)
 }

@@ -14,7 +14,8 @@ use crate::{
     limits::{FINALLY_STEPS_MAX, WAIT_MAX_MS},
     plan::{AgentPart, Guard, OnInterrupted, WORKFLOW_TOOL, Work},
     record::{Ending, HaltReason, Record, StopReason},
-    state::CHILD_EFFECT,
+    secret::{SecretUses, references_of},
+    state::{CHILD_EFFECT, State},
     value::Value,
 };
 
@@ -217,10 +218,16 @@ impl Decider<'_> {
         outcome: &Outcome,
     ) -> Result<(), IllegalTransition> {
         let is_out = self.state.open.attempts.contains(instance);
+        if !is_out && self.is_held(instance, attempt) {
+            return self.held_call_ended(instance, attempt, outcome);
+        }
         let Some(step) = self.state.steps.get(instance).filter(|step| is_out && step.attempt == attempt) else {
             return Ok(());
         };
         let stopping = step.stopping;
+        if let Outcome::Reported(report) = outcome {
+            return self.reported(instance, attempt, report);
+        }
         self.settle(instance, outcome)?;
         let of_child;
         let outcome = match outcome {
@@ -251,7 +258,11 @@ impl Decider<'_> {
                 self.attempt_failed(instance, attempt, failure)
             }
             (
-                Outcome::Stopped(_) | Outcome::Interrupted | Outcome::Child { .. } | Outcome::ChildWithUsage { .. },
+                Outcome::Stopped(_)
+                | Outcome::Interrupted
+                | Outcome::Child { .. }
+                | Outcome::ChildWithUsage { .. }
+                | Outcome::Reported(_),
                 None,
             ) => self.interrupted(instance, attempt),
         }
@@ -271,7 +282,8 @@ impl Decider<'_> {
             | Outcome::Interrupted
             | Outcome::Cancelled(_)
             | Outcome::Child { .. }
-            | Outcome::ChildWithUsage { .. } => Value::Null,
+            | Outcome::ChildWithUsage { .. }
+            | Outcome::Reported(_) => Value::Null,
         };
         let message = format!("step `{}`: no result within {limit} ms; raise timeoutMs if it needs longer", step.id);
         Failure::new(Class::Timeout, code, message).with_details(details)
@@ -300,7 +312,7 @@ impl Decider<'_> {
     fn interrupted(&mut self, instance: &Instance, attempt: u32) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
-        let failure = interruption(&step.id, attempt);
+        let failure = self.with_lost_answer(instance, interruption(&step.id, attempt));
         let is_wanted = self.state.decide_version < SECOND_RULES || step.retry.wants(&failure);
         let may_repeat = is_wanted && attempt < step.retry.max_attempts;
         match step.on_interrupted {
@@ -365,4 +377,18 @@ impl Decider<'_> {
 pub(super) fn interruption(step: &str, attempt: u32) -> Failure {
     let message = format!("step `{step}`: attempt {attempt} was interrupted; whether it was done is unknown");
     Failure::new(Class::Unavailable, "interrupted", message)
+}
+
+/// Returns the secrets that a step uses. They are those that the author of the plan wrote: the parameters of an agent's tool
+/// call come from a model and name none.
+pub(super) fn secrets_of(state: &State, instance: &Instance) -> SecretUses {
+    let Work::Effect { params, .. } = &state.plan.step(instance.step).work else { return SecretUses::default() };
+    if state.plan.agent_part(instance.step).is_some() {
+        return SecretUses::default();
+    }
+    let references = references_of(params);
+    if references.is_empty() {
+        return SecretUses::default();
+    }
+    SecretUses { workflow: state.workflow().map(Into::into), references }
 }

@@ -29,6 +29,14 @@ impl Decider<'_> {
         }
     }
 
+    /// Cancels a step. One that waits for the content of a form is canceled once its call has ended.
+    pub(super) fn cancel_step(&mut self, instance: &Instance, reason: &str) -> Result<(), IllegalTransition> {
+        if self.withdraw_form(instance)? {
+            return Ok(());
+        }
+        self.record(Record::StepCancelled { instance: instance.clone(), reason: reason.into() })
+    }
+
     /// Skips what is left of `finally`. Before the end, all of it is left.
     pub(super) fn skip_cleanup(&mut self, by: &str) -> Result<(), IllegalTransition> {
         let is_pending = self.state.plan.finally.is_some() && self.state.end.cleanup == Cleanup::Pending;
@@ -111,6 +119,7 @@ impl Decider<'_> {
             self.record(Record::FinallyBegun { outcome: self.state.outcome().to_string(), deadline })?;
             return Ok(true);
         }
+        self.return_leases(true)?;
         self.record(Record::Ended { with_failures: self.state.end.with_failures })?;
         Ok(true)
     }

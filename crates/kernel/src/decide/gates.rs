@@ -17,7 +17,7 @@ use crate::{
     value::Value,
 };
 
-use super::{Decider, effects::interruption, no_reason};
+use super::{Decider, effects::interruption, no_reason, reports::unfit_answer};
 
 pub(super) use crate::record::DENIALS;
 
@@ -209,6 +209,9 @@ impl Decider<'_> {
         let open = waiting.and_then(|step| step.gate.as_ref());
         let Some(open) = open.filter(|open| open.accepts(gate, by, self.agenda.now)) else { return Ok(()) };
         let purpose = open.purpose;
+        if purpose == Purpose::Form && unfit_answer(open, decision, reason).is_some() {
+            return Ok(());
+        }
         self.record(Record::GateDecided {
             instance: instance.clone(),
             gate,
@@ -218,6 +221,7 @@ impl Decider<'_> {
         })?;
         match decision {
             _ if purpose == Purpose::Question => self.answered(instance, decision, Some(by), reason),
+            _ if purpose == Purpose::Form => self.resume(instance),
             Decision::Deny => self.denied(instance, purpose, "approval_denied"),
             Decision::Approve if self.is_open(instance) => Ok(()),
             Decision::Approve => self.approved(instance, purpose),
@@ -231,6 +235,7 @@ impl Decider<'_> {
         let reason = no_reason();
         self.record(Record::GateDecided { instance: instance.clone(), gate, decision, by: None, reason })?;
         match decision {
+            _ if purpose == Purpose::Form => self.resume(instance),
             _ if purpose == Purpose::Question => self.answered(instance, decision, None, &Value::Null),
             Decision::Deny => self.denied(instance, purpose, "approval_timeout"),
             Decision::Approve => self.approved(instance, purpose),
@@ -245,8 +250,8 @@ impl Decider<'_> {
             Purpose::Interrupted => self.hand_out(instance, attempt + 1),
             Purpose::Call => self.allowed(instance),
             Purpose::Budget => self.raise_budget(instance),
-            // `decision` has answered it.
-            Purpose::Question => Ok(()),
+            // `decision` has answered them.
+            Purpose::Question | Purpose::Form => Ok(()),
             Purpose::Approval => {
                 let gate = step.and_then(|step| step.gate.as_ref());
                 let by = gate.map(|gate| gate.approved_by.iter().map(|by| Value::from(by.as_str())).collect());
@@ -276,7 +281,7 @@ impl Decider<'_> {
                 self.fail(instance, failure)
             }
             Purpose::Budget => self.budget_denied(instance),
-            Purpose::Question => Ok(()),
+            Purpose::Question | Purpose::Form => Ok(()),
             Purpose::Approval | Purpose::Call => self.cancel_for_denial(instance, reason),
         }
     }

@@ -16,7 +16,7 @@ pub(super) fn check(plan: &Plan, paths: &[Path], report: &mut Report<'_>) {
     check_tools(plan, paths, report);
     let visits = plan.visits_min();
     let default = plan.max_steps_default();
-    let help = format!("raise maxSteps to {visits} or more, or split the workflow");
+    let help = format!("raise `constraints.maxSteps` to {visits} or more, or split the workflow");
     match plan.constraints.max_steps {
         Some(max_steps) if visits > u64::from(max_steps) => {
             let message =

@@ -1,6 +1,6 @@
 //! Reads conditions. A condition has exactly one form and no unknown keys.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
 use super::{
     comparison_forms,
@@ -22,7 +22,7 @@ use crate::{
     diagnostic::{self, quoted},
     document::{Path, Segment},
     fix::Fix,
-    reference,
+    json, reference,
     template::Template,
     value::Value,
 };
@@ -128,6 +128,9 @@ impl Reader<'_, '_> {
                 let parts: Vec<_> =
                     parts.iter().enumerate().map(|(at, part)| self.condition(part, &path.index(at))).collect();
                 let parts = parts.into_iter().collect::<Option<Vec<_>>>()?;
+                if *form == "all" {
+                    self.check_all(&parts, &path);
+                }
                 Some(if *form == "all" { Condition::All(parts) } else { Condition::Any(parts) })
             }
             ["not"] => {
@@ -148,6 +151,22 @@ impl Reader<'_, '_> {
                     "put them into {all: […]} or {any: […]}",
                 );
                 None
+            }
+        }
+    }
+
+    /// Warns about `all` in which one value must equal two different ones.
+    fn check_all(&mut self, parts: &[Condition], path: &Path) {
+        let mut seen: BTreeMap<&str, &Value> = BTreeMap::new();
+        for (at, part) in parts.iter().enumerate() {
+            let Condition::About(reference, Test::Compares(compares)) = part else { continue };
+            let [(Operator::Equal, Template::Literal(value))] = compares.as_slice() else { continue };
+            let first = *seen.entry(&reference.text).or_insert(value);
+            if first != value {
+                let message =
+                    format!("`{reference}` is never both {} and {}", json::compact(first), json::compact(value));
+                let help = "write `any` in place of `all` if one of them suffices";
+                return self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &path.index(at), message, help);
             }
         }
     }

@@ -137,7 +137,7 @@ fn pair(edge: &Value, path: &Path) -> Help {
 }
 
 /// Returns the place of the outermost step that is, or contains, a step.
-fn place_around(step: u32, outline: &Outline<'_>) -> Option<u32> {
+pub(super) fn place_around(step: u32, outline: &Outline<'_>) -> Option<u32> {
     let (_, top) = outline.way_up(step).last()?;
     outline.blocks[0].steps.binary_search(&top).ok().map(|place| place as u32)
 }

@@ -17,6 +17,11 @@ pub trait Inspector {
     fn workflow(&self, _name: &str) -> Option<Value> {
         None
     }
+
+    /// Returns the JSON Schema of the input of another workflow, if the workflow is known and has one.
+    fn workflow_input(&self, _name: &str) -> Option<Value> {
+        None
+    }
 }
 
 /// The types that the source of a function declares, as JSON Schemas. They are claims: nothing checks them when it runs.

@@ -4,17 +4,20 @@ use alloc::format;
 
 use super::{
     fields::Fields,
+    first_round,
+    help::Help,
     keys,
     references::Reader,
     report::named,
-    suggest::{rewrite_keys::written_list, values::of_kind},
+    suggest::{adapt::flow, rewrite_keys::written_list, values::of_kind},
 };
 use crate::{
     condition::Condition,
     diagnostic,
+    fix::Fix,
     limits::{PARALLEL_MAX, ROUNDS_DEFAULT, ROUNDS_MAX},
     plan::{Loop, Over, Work},
-    reference::Reference,
+    reference::{Reference, Root},
     value::Value,
 };
 
@@ -79,6 +82,7 @@ impl Reader<'_, '_> {
         let concurrency = self.report.whole_32(&fields, "concurrency", 1..=PARALLEL_MAX).unwrap_or(1);
         let text = self.report.filled_text(&fields, "ref")?;
         let list = self.ref_of(text, &fields.path.key("ref"))?;
+        self.check_is_list(&list, &fields.path.key("ref"));
         Some((list, concurrency))
     }
 
@@ -89,16 +93,52 @@ impl Reader<'_, '_> {
         if let Some(condition) = &condition
             && !self.may_change(condition)
         {
+            if key == "while" && self.may_end_inside() && *condition == Condition::Constant(true) {
+                return Some(condition.clone());
+            }
             let message = format!("`{key}` of {} has the same answer before every round", named(&self.entry().id));
             let help = "ask about a step inside the loop, about `@index`, or about the time";
             self.report.warning(diagnostic::BAD_CONDITION, &fields.path.key(key), message, help);
+        } else if let (Some(condition), "while") = (&condition, key) {
+            self.check_first_round(condition, fields);
         }
         condition
     }
 
+    /// Warns about a `while` that does not hold before the first round, whatever the execution is given.
+    fn check_first_round(&mut self, condition: &Condition, fields: &Fields<'_>) {
+        if first_round::answer(self.outline, self.number, condition) != Some(false) {
+            return;
+        }
+        let Some(known) = first_round::known(self.outline, self.number, condition) else { return };
+        let is = if known.root == Root::Index { "0" } else { "null" };
+        let (path, id) = (fields.path.key("while"), named(&self.entry().id));
+        let message = format!("no round of {id} ever runs: before the first round `@{}` is {is}", known.begin(0));
+        let written = fields.get("while").cloned().unwrap_or_default();
+        let first = Value::map([("ref", "@index".into()), ("eq", 0u32.into())]);
+        let any = Value::map([("any", Value::List([first, written].into()))]);
+        let help = match is {
+            "0" => {
+                "write a condition that holds for `@index` 0, or use `until`, which is tested after each round".into()
+            }
+            _ => Help::new(
+                format!("write `while: {}`, so that the first round runs", flow(&any)),
+                Fix::replace(&path, any),
+            ),
+        };
+        self.report.warning(diagnostic::STEP_NEVER_RUNS, &path, message, help);
+    }
+
+    /// True if a step of a round may end the execution, and the loop with it.
+    fn may_end_inside(&self) -> bool {
+        let entries = self.outline.entries.iter().enumerate().skip(self.number as usize + 1);
+        let mut inside = entries
+            .take_while(|(step, _)| self.outline.way_up(*step as u32).skip(1).any(|(_, around)| around == self.number));
+        inside.any(|(_, entry)| entry.fields.has("bail") || entry.kind.is_some_and(|kind| kind.name == "return"))
+    }
+
     /// True if the result of a condition can change from one round to the next.
     fn may_change(&self, condition: &Condition) -> bool {
-        use crate::reference::Root;
         let mut references = alloc::vec::Vec::new();
         condition.references(&mut references);
         let changes = |reference: &&Reference| match reference.root {

@@ -14,6 +14,7 @@ use core::cell::OnceCell;
 use super::{
     agents::is_conversation,
     fields::Fields,
+    first_round::Loops,
     help::Help,
     inspector::{Complaint, FunctionTypes, Inspector},
     keys,
@@ -458,6 +459,16 @@ impl<'a> Outline<'a> {
             next = self.blocks[block as usize].owner;
             Some((block, step))
         })
+    }
+}
+
+impl Loops for Outline<'_> {
+    fn is_inside(&self, step: u32, of: u32) -> bool {
+        self.way_up(step).skip(1).any(|(_, around)| around == of)
+    }
+
+    fn root_of(&self, step: u32, name: &str) -> Option<Root> {
+        Outline::root_of(self, step, name)
     }
 }
 

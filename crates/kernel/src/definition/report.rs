@@ -1,6 +1,11 @@
 //! Collects the diagnostics of a compilation, and reads fields with one wording of messages for the whole compiler.
 
-use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
 use core::ops::RangeInclusive;
 
 use super::{
@@ -62,6 +67,9 @@ struct Omitted {
 /// The maximum number of similarity searches. Each one reads all names of the definition, and a definition may have as
 /// many mistakes as names.
 const SEARCHES_MAX: usize = 50;
+
+/// The maximum number of fixes that are combined into one: an object has few keys.
+const SHARED_MAX: usize = 32;
 
 impl core::fmt::Debug for Report<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -158,6 +166,7 @@ impl<'a> Report<'a> {
             missed.is_none_or(|missed| !listed.contains(&missed))
         });
         self.found.sort_by(|a, b| (a.place, &a.path).cmp(&(b.place, &b.path)));
+        share_holders(&mut self.found);
         self.found.extend(self.omitted.diagnostic());
         self.found
     }
@@ -395,8 +404,9 @@ impl<'a> Report<'a> {
             self.meant.extend(help.fix.added().cloned());
             return help;
         }
-        if let Some((holder, held)) = foreign::holder(key, known.clone()) {
-            return self.held(path, key, (holder, held), value);
+        if let Some(holder) = foreign::holder(key, known.clone()) {
+            let inside = document.part(&path.key("config")).filter(|_| known.clone().any(|known| known == "config"));
+            return self.held(path, key, foreign::holder_of_attempts(holder, inside), value);
         }
         let is_free = |meant: &&str| document.part(&path.key(meant)).is_none() && fits(meant, value);
         let synonym = synonym(key, listed.clone()).or_else(|| synonym(key, known.clone()));
@@ -496,6 +506,29 @@ impl Omitted {
         let (path, help) = (Path::root(), "correct the listed errors, and validate again".into());
         let (code, fix) = (diagnostic::TOO_LARGE, Fix::default());
         Some(Diagnostic { severity, code, path, place: None, message, help, fix })
+    }
+}
+
+/// Gives the diagnostics whose fixes add the same object one fix that does all of it: JSON Patch replaces an object that is
+/// there, and each fix would undo the one before.
+fn share_holders(found: &mut [Diagnostic]) {
+    let mut adding: BTreeMap<Path, Vec<usize>> = BTreeMap::new();
+    for (at, found) in found.iter().enumerate() {
+        for holder in found.fix.holders() {
+            adding.entry(holder.clone()).or_default().push(at);
+        }
+    }
+    for several in adding.into_values().filter(|several| several.len() > 1) {
+        let mut all = Fix::default();
+        let mut fixes = several.iter().map(|at| &found[*at].fix);
+        if several.len() <= SHARED_MAX
+            && let Some(first) = fixes.next()
+        {
+            all = fixes
+                .try_fold(first.clone(), |all, fix| Some(all.together(fix)).filter(|all| !all.is_empty()))
+                .unwrap_or_default();
+        }
+        several.iter().for_each(|at| found[*at].fix = all.clone());
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
     outline::Outline,
     references::Reader,
     report::{Report, named},
-    schemas::schema,
+    schemas::{check_defaults, schema},
     suggest::adapt::flow,
 };
 use crate::{
@@ -63,7 +63,7 @@ impl Root {
             constraints: constraints(fields, report),
             policy: policy(fields, report),
             effect_rules: effect_rules(fields, report),
-            input_schema: schema(fields, "inputSchema", report).cloned(),
+            input_schema: input_schema(fields, report),
             variables: variables(fields, report),
             default_context: report
                 .object(fields, "defaultContext")
@@ -72,6 +72,12 @@ impl Root {
             notation,
         }
     }
+}
+
+fn input_schema(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Value> {
+    let schema = schema(fields, "inputSchema", report)?;
+    check_defaults(schema, report);
+    Some(schema.clone())
 }
 
 fn known_keys(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) {

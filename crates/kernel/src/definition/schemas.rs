@@ -1,16 +1,27 @@
 //! Reads JSON Schemas.
 
-use alloc::format;
+use alloc::{format, string::String};
 
-use super::{fields::Fields, help::Help, report::Report, suggest::nearest::meant};
+use super::{
+    fields::Fields,
+    help::Help,
+    report::{Report, named},
+    schema_fit::{Misfit, misfit},
+    schema_words,
+    suggest::nearest::meant,
+};
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
     fix::Fix,
+    json,
     value::Value,
 };
 
-const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+pub(super) const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+
+/// The maximum number of schemas in one whose defaults are checked.
+const DEFAULTS_MAX: usize = 2_000;
 
 /// Reads an optional JSON Schema. The [`Inspector`](super::Inspector) checks the rules that need a validator.
 pub(super) fn schema<'a>(fields: &Fields<'a>, key: &str, report: &mut Report<'_>) -> Option<&'a Value> {
@@ -21,7 +32,38 @@ pub(super) fn schema<'a>(fields: &Fields<'a>, key: &str, report: &mut Report<'_>
         return None;
     }
     report.check_schema(schema, &path);
+    schema_words::check(schema, &path, report);
     Some(schema)
+}
+
+/// Warns about the defaults of an input schema that the schema itself refuses: an input without the property then fails.
+pub(super) fn check_defaults(root: &Value, report: &mut Report<'_>) {
+    let (path, mut left) = (Path::root().key("inputSchema"), DEFAULTS_MAX);
+    defaults(root, root, &path, &mut left, report);
+}
+
+fn defaults(root: &Value, schema: &Value, path: &Path, left: &mut usize, report: &mut Report<'_>) {
+    let Some(rest) = left.checked_sub(1) else { return };
+    *left = rest;
+    let path = path.key("properties");
+    for (name, property) in schema.get("properties").and_then(Value::as_map).into_iter().flatten() {
+        let path = path.key(name);
+        if let Some(default) = property.get("default")
+            && let Some(Misfit { at, why }) = misfit(default, (root, property), true, &|_| false)
+        {
+            let part = if at.is_empty() { String::new() } else { format!("{at} ") };
+            let message = format!("the default of {} does not match its own schema: {part}{why}", named(name));
+            let at = path.key("default");
+            let read = default.as_text().and_then(|text| json::value(text.as_bytes()).ok());
+            let read = read.filter(|value| misfit(value, (root, property), true, &|_| false).is_none());
+            let help = match read {
+                Some(value) => Help::value(&at, value),
+                None => "write a default that the schema accepts, or leave it out".into(),
+            };
+            report.warning(diagnostic::VALUE_NOT_IN_SCHEMA, &at, message, help);
+        }
+        defaults(root, property, &path, left, report);
+    }
 }
 
 /// Reports unknown values of `type`, the most common mistake; the messages of validators about it are poor.

@@ -23,6 +23,8 @@ use tables::{ANSWER, CONTEXT, DECISION, DETACHED, Fixed, RESPONSE, SCRIPT, SENT}
 mod check;
 mod comparisons;
 mod export;
+mod failures;
+mod fit;
 mod presence;
 mod query;
 mod tables;

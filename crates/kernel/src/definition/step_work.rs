@@ -13,6 +13,7 @@ use super::{
     notation::Notation,
     references::Reader,
     report::named,
+    schema_fit::{Misfit, misfit},
     step_types::Kind,
     steps::refuse_type,
     suggest::adapt::{adapted, flow},
@@ -137,6 +138,9 @@ impl Reader<'_, '_> {
             self.plain_name(name, "workflow", &fields.path, help);
         }
         let input = self.field(fields, "input").unwrap_or(Template::Literal(Value::Null));
+        if let Some(name) = &workflow {
+            self.check_child_input(name, fields);
+        }
         let variables = self.field(fields, "variables").unwrap_or(Template::Literal(Map::new().into()));
         let is_object = matches!(variables, Template::Map(_) | Template::Whole(_) | Template::Literal(Value::Map(_)));
         if let Some(value) = fields.get("variables").filter(|value| !is_object && !is_whole(value)) {
@@ -149,6 +153,22 @@ impl Reader<'_, '_> {
         }
         let waits = self.report.bool(fields, "wait").unwrap_or(true);
         Some(Work::Subworkflow { workflow: workflow?, input, variables, waits })
+    }
+
+    /// Warns about an input that the schema of the child workflow refuses. The values of references are not known yet.
+    fn check_child_input(&mut self, name: &str, fields: &Fields<'_>) {
+        if !fields.has("input") && self.report.is_meant(&fields.path, "input") {
+            return;
+        }
+        let Some(schema) = self.report.inspector().workflow_input(name) else { return };
+        let given = fields.get("input").unwrap_or(&Value::Null);
+        let is_open = |value: &Value| value.as_text().is_some_and(|text| text.contains('@'));
+        let Some(Misfit { at, why }) = misfit(given, (&schema, &schema), true, &is_open) else { return };
+        let part = if at.is_empty() { "the input".into() } else { format!("{} of the input", named(&at)) };
+        let message = format!("{} refuses this input: {part} {why}", named(name));
+        let help = format!("write an input that the `inputSchema` of {} accepts", named(name));
+        let key = if fields.has("input") { "input" } else { "workflow" };
+        self.report.warning(diagnostic::VALUE_NOT_IN_SCHEMA, &fields.path.key(key), message, help);
     }
 
     /// Reports a reference in a name that must be known before the execution starts.

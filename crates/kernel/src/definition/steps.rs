@@ -137,6 +137,7 @@ impl Reader<'_, '_> {
         }
         if kind.is_some_and(|kind| kind.takes("outputSchema")) {
             schema(fields, "outputSchema", self.report);
+            self.check_output_schema();
         }
         if kind.is_some_and(|kind| kind.takes("keyPer")) {
             self.report.word(fields, "keyPer", &[("intent", ()), ("attempt", ())]);

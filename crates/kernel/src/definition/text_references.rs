@@ -50,6 +50,11 @@ impl Reader<'_, '_> {
 
     fn check_unknown(&mut self, written: &str, name: usize, path: &Path) {
         let (name, rest) = written.split_at(name);
+        if matches!(name, "item" | "index") {
+            let message = format!("`@{written}` is text here: {} is known only inside of a loop", named(name));
+            let help = format!("put the step into a loop, or write `@@{written}` if it is meant as text");
+            return self.report.warning(diagnostic::REFERENCE_IS_TEXT, path, message, help);
+        }
         let Some(meant) = self.nearest_root(name).filter(|_| !rest.is_empty() || name.len() >= BARE_NAME_MIN) else {
             return;
         };

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 128] = [
+pub(super) static CODES: [ErrorCode; 130] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -27,6 +27,13 @@ pub(super) static CODES: [ErrorCode; 128] = [
         "Remove `store`, `MAINSPRING_STORE` or `--store`.",
     ),
     command("bad_message", 10, "A message to an agent is empty or too large.", "Write a text of 1 to 65536 bytes."),
+    command("bad_content", 10, "The content of a form is not JSON.", "Correct it."),
+    command(
+        "unfit_answer",
+        10,
+        "The decision does not fit the approval: the content does not fit the form, or there is no form.",
+        "Correct what the message names; `mainspring approvals` shows the form.",
+    ),
     command("bad_payload", 10, "The payload of a signal is not JSON.", "Correct it."),
     command("bad_reason", 10, "The reason is blank.", "Give a reason."),
     command(

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 49] = [
+pub(super) static CODES: [ErrorCode; 52] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -162,7 +162,7 @@ pub(super) static CODES: [ErrorCode; 49] = [
     .with_example("approvers: [\"@input.owner\"]"),
     warning(
         "step_never_runs",
-        "Steps that no execution reaches, because a condition is constant or the execution always ends before them.",
+        "Steps that no execution reaches: a condition is constant, a `while` does not hold before the first round, or the execution always ends before them.",
         "Remove the steps, or write a condition that refers.",
     )
     .with_example("when: false"),
@@ -207,9 +207,10 @@ pub(super) static CODES: [ErrorCode; 49] = [
     warning(
         "denial_not_caught",
         "A step, a branch or a setting for the case that a gate is denied. A denied gate ends the execution as `cancelled`, so it has no effect.",
-        "Put the step in `finally`, with the condition of the example.",
+        "Put the step in `finally`, with a condition on `@ctx.outcome`.",
     )
-    .with_example("when: {ref: \"@ctx.outcome\", eq: denied}"),
+    .with_example("{id: gate, type: approval, onError: continue}")
+    .with_fixed("finally: [{id: notify, type: bash, command: ./notify.sh, when: {ref: \"@ctx.outcome\", eq: denied}}]"),
     warning(
         "rule_matches_nothing",
         "A rule of `policy.effects` that no call of the definition has: neither a class of calls nor the name of one.",
@@ -219,9 +220,31 @@ pub(super) static CODES: [ErrorCode; 49] = [
     warning(
         "whole_result_in_text",
         "The whole output of a step inside of a text, which becomes JSON there.",
-        "Write the field that is meant, as in the example.",
+        "Write the field that is meant.",
     )
-    .with_example("prompt: \"Deploy @count.stdout files?\""),
+    .with_example("prompt: \"Deploy @count files?\"")
+    .with_fixed("prompt: \"Deploy @count.stdout files?\""),
+    warning(
+        "unknown_schema_keyword",
+        "A word of a JSON Schema that is ignored: a misspelled keyword, a property outside of `properties`, or a required property that is not listed.",
+        "Write the keyword that the help text names, or move the property into `properties`.",
+    )
+    .with_example("inputSchema: {who: string}")
+    .with_fixed("inputSchema: {type: object, properties: {who: {type: string}}}"),
+    warning(
+        "value_not_in_schema",
+        "A value that its JSON Schema refuses in every execution: a default, the output of a step by its type, or the input of a workflow that is started.",
+        "Correct the value or the schema, as the help text says.",
+    )
+    .with_example("inputSchema: {properties: {n: {type: integer, default: \"5\"}}}")
+    .with_fixed("inputSchema: {properties: {n: {type: integer, default: 5}}}"),
+    warning(
+        "loop_over_no_list",
+        "A `forEach` over a value that is no list. The loop then fails with `not_a_list`.",
+        "Make a list of the value in a `code` step, and refer to that step.",
+    )
+    .with_example("forEach: {ref: \"@ls.stdout\"}")
+    .with_fixed("{id: lines, type: code, input: \"@ls.stdout\", code: 'export default (text) => text.trim().split(\"\\n\")'}"),
     warning("unused_allow", "An entry of `allow` for a warning that nothing causes.", "Remove the entry."),
 ];
 

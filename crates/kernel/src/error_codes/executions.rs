@@ -1,12 +1,10 @@
 //! Failures of steps and executions.
 
 use super::{ErrorCode, Origin};
-use crate::failure::Class::{
-    self, Cancelled, Failed, Internal, Invalid, Policy, RateLimited, Timeout, Transient, Unavailable,
-};
+use crate::failure::Class::{self, Cancelled, Failed, Internal, Invalid, Policy, RateLimited, Timeout, Unavailable};
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 141] = [
+pub(super) static CODES: [ErrorCode; 124] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -44,7 +42,7 @@ pub(super) static CODES: [ErrorCode; 141] = [
         "secret_missing",
         Invalid,
         "A step uses a secret that does not exist or has no usable value. Nothing was called.",
-        "Set it with `mainspring secret set NAME`, or add it to `secrets` in the settings file.",
+        "Set it at the server (`PUT /api/secrets/NAME`, or Secrets in the console) or with `mainspring secret set NAME`, or add it to `secrets` in the settings file.",
     )
     .with_example("secrets: {API_TOKEN: {env: API_TOKEN}}"),
     execution(
@@ -65,7 +63,7 @@ pub(super) static CODES: [ErrorCode; 141] = [
         "A reference leads to no value.",
         "Test for the value with `exists` in `when`.",
     )
-    .with_example("when: {exists: \"@fetch.body.id\"}"),
+    .with_example("when: {ref: \"@fetch.body.id\", exists: true}"),
     execution(
         "condition_unreadable",
         Invalid,
@@ -539,98 +537,6 @@ pub(super) static CODES: [ErrorCode; 141] = [
         "See the log of the node.",
     ),
     execution(
-        "tool_settings_invalid",
-        Invalid,
-        "The configuration of the tool servers has mistakes.",
-        "Correct `mcpServers` in the settings file, as the message says.",
-    ),
-    execution(
-        "tool_unknown",
-        Invalid,
-        "No configured tool server has the tool.",
-        "Correct the name; `mainspring tools` lists the tools.",
-    ),
-    execution("tool_ambiguous", Invalid, "Several tool servers have the tool.", "Write `SERVER.TOOL`."),
-    execution(
-        "tool_arguments_invalid",
-        Invalid,
-        "The arguments of the tool are not an object.",
-        "Write `arguments: {name: value}`.",
-    ),
-    execution(
-        "tool_call_invalid",
-        Invalid,
-        "The tool server rejected the call as invalid, such as for an unknown tool.",
-        "Compare the arguments with the schema that `mainspring tools --json` shows.",
-    ),
-    execution("tool_call_rejected", Failed, "The tool server rejected the call.", "Read the server's message."),
-    execution(
-        "tool_error",
-        Failed,
-        "The tool ran and reported an error.",
-        "Read the tool's text; the details have its result.",
-    ),
-    execution(
-        "tool_answer_invalid",
-        Invalid,
-        "The answer of the tool server breaks the protocol or a limit.",
-        "Report it to the author of the server.",
-    ),
-    execution(
-        "tool_input_required",
-        Policy,
-        "The tool server asks for input from a person, which is not supported.",
-        "Give the input as arguments.",
-    ),
-    execution(
-        "tool_server_not_started",
-        Unavailable,
-        "The process of the tool server cannot be started.",
-        "Correct `command`, `args` or `cwd` in `mcpServers`.",
-    ),
-    execution(
-        "tool_server_not_connected",
-        Unavailable,
-        "There is no connection to the tool server, or its handshake failed.",
-        "Check its address, its command and its last output.",
-    ),
-    execution(
-        "tool_server_start_timeout",
-        Timeout,
-        "The tool server did not answer after its start.",
-        "Start it once by hand; package runners download a server at its first start.",
-    ),
-    execution(
-        "tool_connection_lost",
-        Unavailable,
-        "The connection to the tool server ended before the answer, so the call may have had an effect.",
-        "Read the server's last output in the message.",
-    ),
-    execution(
-        "tool_server_rate_limited",
-        RateLimited,
-        "The tool server answered with HTTP status 429.",
-        "Lower `maxParallel`, or retry later.",
-    ),
-    execution(
-        "tool_server_http_error",
-        Transient,
-        "The tool server answered with an HTTP status from 500 to 599.",
-        "Check the server.",
-    ),
-    execution(
-        "tool_server_not_authorized",
-        Failed,
-        "The tool server does not accept the credentials.",
-        "Correct `headers` in `mcpServers`.",
-    ),
-    execution(
-        "tool_server_busy",
-        Unavailable,
-        "Too many calls wait for the tool server.",
-        "Lower `maxParallel`, or retry later.",
-    ),
-    execution(
         "model_unknown",
         Invalid,
         "No configured model has the name, or none is the default.",
@@ -706,8 +612,8 @@ pub(super) static CODES: [ErrorCode; 141] = [
     execution(
         "budget_exceeded",
         Policy,
-        "The budget of an agent or of the execution does not suffice for the next call, and it was not raised.",
-        "Raise `budget`, or set `onExceeded: ask`.",
+        "The budget of an agent, of the execution, or of a day or month does not suffice for the next call, and it was not raised.",
+        "Raise `budget`, or the budget of the period (`mainspring budgets`), or set `onExceeded: ask`.",
     ),
     execution(
         "budget_price_missing",
@@ -772,6 +678,11 @@ pub(super) static CODES: [ErrorCode; 141] = [
     ),
 ];
 
-const fn execution(code: &'static str, class: Class, meaning: &'static str, help: &'static str) -> ErrorCode {
+pub(super) const fn execution(
+    code: &'static str,
+    class: Class,
+    meaning: &'static str,
+    help: &'static str,
+) -> ErrorCode {
     ErrorCode::new(code, Origin::Execution { class }, meaning, help)
 }

@@ -8,9 +8,10 @@ use alloc::boxed::Box;
 use crate::{
     budget::{Budget, Limits, Usage},
     cbor::CborError,
-    effect::{ChildEnd, Outcome},
+    effect::{ChildEnd, Outcome, PinnedTool, Report},
     evaluation::Evaluated,
     input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
+    leases::LeaseChange,
     plan::Decision,
     record::{Ending, FailureDisposition, HaltReason, Purpose, Record, SkipReason, StopReason},
 };
@@ -113,6 +114,11 @@ variants! { Record,
     41 FinallyEnded {}
     42 MessageKept { conversation conversation, from from, by by, id id, content content }
     43 MessagesRead { instance instance, count count }
+    47 ToolsPinned { tools tools }
+    48 AttemptContinued { instance instance, attempt attempt, handle handle }
+    49 AttemptResumed { instance instance, attempt attempt, timeout_at timeout_at }
+    52 LeaseAwaited { instance instance, attempt attempt, lease lease, amount amount }
+    53 LeaseChanged { lease lease, change change }
 }
 
 variants! { Input,
@@ -127,6 +133,13 @@ variants! { Input,
     8 Admit {}
     9 SkipCleanup { by by }
     10 Message { id id, conversation conversation, content content, interrupt interrupt, by by }
+    20 Lease { lease lease, change change }
+}
+
+variants! { LeaseChange,
+    0 Granted { amount amount, until until, notice notice }
+    1 Refused { notice notice }
+    2 Returned { spent spent }
 }
 
 variants! { Outcome,
@@ -137,7 +150,16 @@ variants! { Outcome,
     4 Cancelled { 0 reason }
     5 Child { end end, executions executions }
     6 ChildWithUsage { end end, executions executions, usage usage, raised raised }
+    7 Reported { 0 report }
 }
+
+variants! { Report,
+    0 Tools { 0 tools }
+    1 Continued { 0 handle }
+    2 Asked { question question, handle handle }
+}
+
+fields! { PinnedTool { name, digest } }
 
 variants! { ChildEnd,
     0 Done { 0 output }
@@ -183,6 +205,7 @@ variants! { Purpose,
     2 Call {}
     3 Budget {}
     4 Question {}
+    5 Form {}
 }
 
 variants! { Queue,

@@ -5,13 +5,14 @@ use alloc::{boxed::Box, format, string::ToString, vec, vec::Vec};
 use super::*;
 use crate::{
     budget::{Budget, Limits, Usage},
-    effect::{ChildEnd, Outcome},
+    effect::{ChildEnd, Outcome, PinnedTool, Report},
     evaluation::Evaluated,
     failure::{Class, Failure},
     hash::hex,
     input::{Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
+    leases::LeaseChange,
     plan::Decision,
     record::{Ending, FailureDisposition, HaltReason, Payload, Purpose, SkipReason, StopReason},
     value::Value,
@@ -284,9 +285,58 @@ fn eighth_frame() -> Frame {
     Frame { records, ..frame(input) }
 }
 
+/// The inputs and the records added with leases of budgets.
+fn lease_frames() -> [Frame; 2] {
+    let notice = || Payload::Known(text("notice"));
+    let usage = Usage { tokens: 1, cost: 2, model_calls: 3, tool_calls: 4, time_ms: 0 };
+    let amount = Limits([Some(1), None, Some(2), None, None]);
+    let granted = || LeaseChange::Granted { amount, until: 7, notice: notice() };
+    let refused = || LeaseChange::Refused { notice: notice() };
+    let changed = |change| Record::LeaseChanged { lease: 2, change };
+    let records = vec![
+        Record::LeaseAwaited { instance: instance(), attempt: 1, lease: 2, amount: usage },
+        changed(granted()),
+        changed(refused()),
+        changed(LeaseChange::Returned { spent: usage }),
+    ];
+    let inputs = [granted(), refused()].map(|change| Input::Lease { lease: 2, change });
+    inputs.map(|input| Frame { records: records.clone(), ..frame(input) })
+}
+
+/// The outcomes and the records added with reports of attempts.
+fn reported_frames() -> [Frame; 3] {
+    let tools = || vec![PinnedTool { name: "s.x".into(), digest: Hash::of(b"x") }];
+    let form = Record::GateOpened {
+        instance: instance(),
+        gate: 1,
+        question: Payload::Known(text("question")),
+        approvers: Vec::new(),
+        count: 1,
+        expires_at: 3,
+        on_timeout: Decision::Deny,
+        purpose: Purpose::Form,
+    };
+    let records = vec![
+        Record::ToolsPinned { tools: tools() },
+        Record::AttemptContinued { instance: instance(), attempt: 1, handle: Payload::Known(text("handle")) },
+        Record::AttemptResumed { instance: instance(), attempt: 1, timeout_at: Some(7) },
+        form,
+    ];
+    let asked = Report::Asked { question: text("question"), handle: text("handle") };
+    [Report::Tools(tools()), Report::Continued(text("handle")), asked].map(|report| {
+        let outcome = Outcome::Reported(Box::new(report));
+        let receipt = Input::Receipt { instance: instance(), attempt: 1, outcome };
+        Frame { records: records.clone(), ..frame(receipt) }
+    })
+}
+
 fn frames() -> Vec<Frame> {
     let later = [second_frame()].into_iter().chain(third_frames()).chain(fourth_frames()).chain([fifth_frame()]);
-    let later = later.chain(sixth_frames()).chain([seventh_frame(), eighth_frame()]);
+    let later = later
+        .chain(sixth_frames())
+        .chain([seventh_frame(), eighth_frame()])
+        .chain(lease_frames())
+        .chain(reported_frames());
     inputs().into_iter().map(frame).chain(later).collect()
 }
 
@@ -322,6 +372,13 @@ fn the_bytes_are_frozen() {
     assert_eq!(seventh, include_str!("frozen-7.txt").trim(), "frames changed: a stored journal could not be read");
     let eighth = eighth_frame().store(&salt_of).1.hex();
     assert_eq!(eighth, include_str!("frozen-8.txt").trim(), "frames changed: a stored journal could not be read");
+    let leases: Vec<_> = lease_frames().iter().map(|frame| frame.store(&salt_of).1.hex()).collect();
+    let leases = Hash::of(leases.concat().as_bytes()).hex();
+    assert_eq!(leases, include_str!("frozen-leases.txt").trim(), "frames changed: a stored journal could not be read");
+    let reported = reported_frames().map(|frame| frame.store(&salt_of).1.hex());
+    let reported = Hash::of(reported.concat().as_bytes()).hex();
+    let frozen = include_str!("frozen-reports.txt").trim();
+    assert_eq!(reported, frozen, "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));

@@ -66,6 +66,12 @@ impl Agent {
         matching.max_by_key(rank).unwrap_or(of_step)
     }
 
+    /// True if it lists tools of tool servers.
+    pub fn uses_tool_servers(&self) -> bool {
+        let is_built_in = |tool: &str| matches!(tool, "http" | "bash" | "ask") || tool.starts_with(WORKFLOW_TOOL);
+        self.tools.iter().any(|tool| !is_built_in(tool))
+    }
+
     /// True if the model may call the tool.
     pub fn permits(&self, tool: &str) -> bool {
         self.tools.iter().any(|listed| match listed.strip_suffix('*') {

@@ -7,6 +7,7 @@ use alloc::{
 
 use crate::{
     budget::{Budget, Limits, ModelTerm, ModelTerms, NAMES, Price},
+    limits::APPROVAL_COUNT_MAX,
     value::{Map, Value},
 };
 
@@ -40,6 +41,10 @@ pub(super) fn models(terms: &ModelTerms) -> Value {
     let mut map = Map::new();
     let texts = [("default", &terms.default), ("currency", &terms.currency), ("date", &terms.date)];
     map.extend(texts.into_iter().filter_map(|(key, text)| Some((key.to_string(), text.as_deref()?.into()))));
+    if terms.needs_leases {
+        map.insert("leases".into(), true.into());
+    }
+    map.extend(terms.raise_approvals.map(|count| ("raiseApprovals".to_string(), count.into())));
     let model = |term: &ModelTerm| {
         let mut map = Map::new();
         map.extend(term.max_tokens.map(|tokens| ("maxTokens".to_string(), tokens.into())));
@@ -59,7 +64,8 @@ pub(super) fn models(terms: &ModelTerms) -> Value {
 /// Reads the terms of models; `None` for any other value.
 pub(super) fn read_models(value: &Value) -> Option<ModelTerms> {
     let map = value.as_map()?;
-    let is_known = |key: &String| ["default", "currency", "date", "models"].contains(&key.as_str());
+    let is_known =
+        |key: &String| ["default", "currency", "date", "leases", "models", "raiseApprovals"].contains(&key.as_str());
     if !map.keys().all(is_known) {
         return None;
     }
@@ -72,6 +78,11 @@ pub(super) fn read_models(value: &Value) -> Option<ModelTerms> {
         currency: text("currency")?,
         date: text("date")?,
         models: models.collect::<Option<BTreeMap<_, _>>>()?,
+        needs_leases: map.get("leases").map_or(Some(false), Value::as_bool)?,
+        raise_approvals: map.get("raiseApprovals").map_or(Some(None), |count| {
+            let count = count.as_u64().and_then(|count| u32::try_from(count).ok());
+            count.filter(|count| (1..=APPROVAL_COUNT_MAX).contains(count)).map(Some)
+        })?,
     })
 }
 

@@ -197,6 +197,15 @@ impl Work {
         }
     }
 
+    /// True if the work may call tools of tool servers: a `tool` step, or an agent that lists such tools.
+    pub fn may_call_tool_servers(&self) -> bool {
+        match self {
+            Self::Effect { effect, .. } => effect == "tool",
+            Self::Loop(Loop { over: Over::Turns(agent), .. }) => agent.uses_tool_servers(),
+            _ => false,
+        }
+    }
+
     /// True if the work consists of inner steps only.
     pub fn is_container(&self) -> bool {
         matches!(self, Self::Conditional { .. } | Self::Parallel { .. } | Self::Loop(_))

@@ -5,10 +5,11 @@ use alloc::collections::BTreeMap;
 use crate::{
     budget::{Account, Usage},
     instance::Instance,
+    leases::Leases,
 };
 
 /// The accounts of an execution.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Accounts {
     /// The account of the execution, which its children share.
     pub execution: Account,
@@ -16,6 +17,12 @@ pub struct Accounts {
     pub agents: BTreeMap<Instance, Account>,
     /// The reservations of calls and children in progress.
     pub reserved: BTreeMap<Instance, Usage>,
+    /// The amounts that the execution has used itself, without its children. They are counted for its organization.
+    pub own: Usage,
+    /// The leases of the budgets of a day or a month.
+    pub leases: Leases,
+    /// The amounts that each step of the plan has used, all its rounds together. Calls of agents count for their agent.
+    pub steps: BTreeMap<u32, Usage>,
 }
 
 impl Accounts {

@@ -78,6 +78,7 @@ fn code_of(outcome: Outcome) -> String {
         Outcome::Failed(failure) => failure.code,
         Outcome::Child { end, .. } | Outcome::ChildWithUsage { end, .. } => code_of(end.into()),
         Outcome::Stopped(_) | Outcome::Interrupted | Outcome::Cancelled(_) => "stopped".into(),
+        Outcome::Reported(_) => "reported".into(),
     }
 }
 
@@ -90,6 +91,7 @@ fn an_outcome_that_no_journal_could_contain_becomes_a_failure() {
         Value::List(vec![object; (VALUE_MEMORY_BYTES_MAX / 500) as usize])
     };
     let child = |end| Outcome::Child { end, executions: 3 };
+    let reported = |report| Outcome::Reported(Box::new(report));
     for (outcome, expected) in [
         (Outcome::Done(nested(RESULT_DEPTH_MAX)), "done"),
         (Outcome::Done(nested(RESULT_DEPTH_MAX + 1)), RECEIPT_UNDECODABLE),
@@ -99,6 +101,9 @@ fn an_outcome_that_no_journal_could_contain_becomes_a_failure() {
         (child(ChildEnd::Done(Value::Null)), "done"),
         (child(ChildEnd::Cancelled("why".into())), "stopped"),
         (Outcome::Stopped(nested(1_000)), "stopped"),
+        (reported(Report::Continued("task".into())), "reported"),
+        (reported(Report::Continued(nested(RESULT_DEPTH_MAX + 1))), RECEIPT_UNDECODABLE),
+        (reported(Report::Asked { question: large(), handle: Value::Null }), RECEIPT_UNDECODABLE),
     ] {
         assert_eq!(code_of(outcome.decodable()), expected);
     }

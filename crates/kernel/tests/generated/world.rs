@@ -380,6 +380,7 @@ impl World {
                 Action::Perform { instance, attempt } => {
                     self.goes_out(instance, attempt.number, attempt.intent, None)?
                 }
+                Action::Lease { .. } => return Err("no plan here needs leases".into()),
                 Action::Stop { instance, attempt } => {
                     let out = self.out.get_mut(instance).filter(|out| out.attempt == *attempt);
                     must!(out.is_some(), "a stop for what is not out: {instance:?}");

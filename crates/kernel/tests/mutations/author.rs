@@ -526,8 +526,7 @@ fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Type)>) -> Type {
 fn script() -> Type {
     let kinds =
         [("stdout", Type::Text), ("stderr", Type::Text), ("exitCode", Type::Whole), ("durationMs", Type::Whole)];
-    let rest = [("stdoutBytes", Type::Whole), ("stderrBytes", Type::Whole), ("truncated", Type::Truth)];
-    object(kinds.into_iter().chain(rest).chain([("stillRunning", Type::Truth)]))
+    object(kinds.into_iter().chain([("truncated", Type::Truth)]))
 }
 
 fn response() -> Type {

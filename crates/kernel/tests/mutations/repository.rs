@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use mainspring_kernel::{
     definition::{Syntax, compile_with, fields_of, read},
+    diagnostic::Diagnostic,
     document::{Document, Path, Segment},
     json,
     reference::{Part, Reference, Root, is_name, length},
@@ -27,6 +28,9 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
 }
 
 /// Returns all accepted definitions, each with its name.
+/// Conformance cases about the very fault that a warning is for, by the beginning of their names.
+const FAULTY: [&str; 1] = ["run-007 a field of a failed step is missing"];
+
 fn definitions() -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for file in files("examples", ".yaml").into_iter().filter(|file| !file.to_string_lossy().contains(".scenario.")) {
@@ -136,16 +140,21 @@ fn the_definitions_of_the_repository_have_no_findings_and_their_mutations_do() {
         "value_may_be_missing",
         "reference_is_text",
         "comparison_never_holds",
+        "unknown_schema_keyword",
+        "value_not_in_schema",
+        "loop_over_no_list",
     ];
     let (mut count, mut declared, mut open) = (0, Count::default(), Count::default());
+    let mut all_false = Vec::new();
     for (name, value) in definitions() {
         let findings = |value: Value| {
             let compiled = compile_with(&Document::placeless(value), &Outside(&BTreeMap::new()));
             compiled.map_or_else(|found| found, |compiled| compiled.warnings)
         };
         let right = findings(value.clone());
-        let false_ones: Vec<_> = right.iter().filter(|found| codes.contains(&found.code)).collect();
-        assert!(false_ones.is_empty(), "{name}: {false_ones:?}");
+        let false_ones = right.iter().filter(|found| codes.contains(&found.code));
+        let is_meant = FAULTY.iter().any(|begin| name.starts_with(begin));
+        all_false.extend(false_ones.filter(|_| !is_meant).map(|found| format!("{name}: {found}")));
         count += 1;
         let (document, mut found) = (Document::placeless(value.clone()), Vec::new());
         places(&value, &Path::root(), &Path::root(), &mut found);
@@ -156,7 +165,9 @@ fn the_definitions_of_the_repository_have_no_findings_and_their_mutations_do() {
                 let mut changed = value.clone();
                 let Some(Value::Text(text)) = part_mut(&mut changed, &place.text) else { continue };
                 text.replace_range(place.begin..place.begin + place.written.len(), &other);
-                let is_found = findings(changed).len() > right.len();
+                let is_new =
+                    |found: &Diagnostic| !right.iter().any(|it| (it.code, &it.path) == (found.code, &found.path));
+                let is_found = findings(changed).iter().any(is_new);
                 if !is_found && is_declared && std::env::var_os("MAINSPRING_SHOW").is_some() {
                     println!("{name}: {} as {other}", place.written);
                 }
@@ -166,6 +177,7 @@ fn the_definitions_of_the_repository_have_no_findings_and_their_mutations_do() {
             }
         }
     }
+    assert!(all_false.is_empty(), "{}", all_false.join("\n"));
     println!("{count} definitions: of {} mutations beside declared names {} are found", declared.made, declared.found);
     println!("of {} mutations where nothing is declared {} are found", open.made, open.found);
     assert!(count >= 140, "{count} definitions");

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use mainspring_kernel::{
+    decide::Words,
     hash::hex,
     json::compact,
     plan::{Constraints, Decision},
@@ -141,7 +142,7 @@ pub(crate) struct DecideRequest<'a> {
     /// The step, if several approvals are open.
     pub(crate) step: Option<&'a str>,
     pub(crate) decision: Decision,
-    pub(crate) reason: Option<&'a str>,
+    pub(crate) words: Words,
 }
 
 /// A signal to send.

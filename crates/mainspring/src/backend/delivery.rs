@@ -100,7 +100,8 @@ impl Delivery {
             return Err(no_approver(&open, &by));
         }
         announce(&open.gate.prompt, &open.gate.items);
-        let reason = request.reason.map_or(Value::Null, Value::from);
+        let reason = request.words.clone().to_reason(&open.gate, request.decision);
+        let reason = reason.map_err(|why| CliError::bad_input("unfit_answer", why))?;
         let entry = audit_entry::decision(&row, &open, request.decision, &reason, &by);
         let (instance, gate, decision) = (open.instance.clone(), open.gate.number, request.decision);
         let input = Input::Decide { instance, gate, decision, by, reason };

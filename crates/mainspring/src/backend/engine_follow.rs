@@ -10,7 +10,7 @@ use mainspring_kernel::{
     json::compact,
     key::ExecutionKey,
     plan::Decision,
-    record::Record,
+    record::{Purpose, Record},
     state::{ExecutionStatus, GateState, State},
     value::Value,
 };
@@ -137,6 +137,10 @@ async fn decide_all(engine: &Engine, state: &State, gates: Gates, context: &Cont
     let row = engine.store().execution(state.key).map_err(EngineError::from)?;
     let tree = ExecutionTree::of(engine.loader(), engine.key(), state)?;
     for open in &tree.gates {
+        if open.gate.purpose == Purpose::Form {
+            context.terminal.note(FORM_NOTE);
+            return Ok(false);
+        }
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
             Gates::Ask if !context.terminal.can_ask || context.global.json => return Ok(false),
@@ -158,6 +162,10 @@ async fn decide_all(engine: &Engine, state: &State, gates: Gates, context: &Cont
     }
     Ok(!tree.gates.is_empty())
 }
+
+/// The note about a gate that neither `--yes` nor a prompt can answer.
+pub(super) const FORM_NOTE: &str = "a tool server asks for a form to be filled in: `mainspring approvals` shows it, and \
+    `mainspring approve ID --content JSON` answers it";
 
 /// The interval in which an open prompt polls the gate.
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);

@@ -1,6 +1,6 @@
 //! Decides approvals of a server.
 
-use mainspring_kernel::{plan::Decision, value::Value};
+use mainspring_kernel::{decide::Words, plan::Decision, value::Value};
 
 use super::{
     contract::{DecideRequest, Delegated},
@@ -27,7 +27,7 @@ pub(super) async fn decide(
     let gate = open_gate(&execution, request)?;
     let Some(token) = &gate.token else { return Err(no_approver(client, gate).await?) };
     announce(&gate.prompt, &gate.items);
-    send(client, &id, gate, token, request.decision, request.reason).await
+    send(client, &id, gate, token, request.decision, &request.words).await
 }
 
 /// Sends a decision, without retries: a repeated decision could apply to the gate of a later round.
@@ -37,13 +37,16 @@ pub(super) async fn send(
     gate: &Gate,
     token: &str,
     decision: Decision,
-    reason: Option<&str>,
+    words: &Words,
 ) -> Result<Delegated, CliError> {
-    let body = Value::map([
+    let content = words.content.clone().map(|content| ("content", content));
+    let cancel = words.cancels.then(|| ("cancel", true.into()));
+    let fields = [
         ("approve", Value::Bool(decision == Decision::Approve)),
         ("resumeToken", token.into()),
-        ("reason", reason.map_or(Value::Null, Value::from)),
-    ]);
+        ("reason", words.reason.as_deref().map_or(Value::Null, Value::from)),
+    ];
+    let body = Value::map(fields.into_iter().chain(content).chain(cancel));
     let done = client.post(&route(&["api", "executions", id, "approve"], &[]), &body, Repeat::MustNot).await;
     let done = done.map_err(|error| match error.is("INVALID_RESUME_TOKEN") {
         true => error.with_message("not_open", too_late(&gate.path)),

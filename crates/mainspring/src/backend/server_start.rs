@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use mainspring_engine::{clock::now_ms, envelope};
 use mainspring_kernel::{
+    decide::Words,
     json::compact,
     plan::Decision,
     time::rfc3339,
@@ -12,7 +13,7 @@ use mainspring_kernel::{
 
 use super::{
     contract::{RunRequest, fresh_id},
-    engine_follow::Gates,
+    engine_follow::{FORM_NOTE, Gates},
     server_decide::{no_approver, send},
     server_follow::{EventOutput, Followed, Following},
     server_save::saved,
@@ -250,6 +251,10 @@ impl Attached<'_> {
             if self.decided.contains(token) {
                 continue;
             }
+            if gate.value.get("purpose").and_then(Value::as_text) == Some("form") {
+                self.context.terminal.note(FORM_NOTE);
+                return Ok(has_decided);
+            }
             let (decision, reason) = match self.gates {
                 Gates::Approve => (Decision::Approve, "as the owner, with --yes"),
                 Gates::Ask if !self.context.terminal.can_ask || self.context.global.json => return Ok(has_decided),
@@ -260,7 +265,8 @@ impl Attached<'_> {
                 },
             };
             self.decided.insert(token.clone());
-            match send(self.client, execution.id(), gate, token, decision, Some(reason)).await {
+            let words = Words { reason: Some(reason.into()), ..Words::default() };
+            match send(self.client, execution.id(), gate, token, decision, &words).await {
                 Ok(delegated) if delegated.accepted => {}
                 Ok(_) => self.arrived(execution.id(), gate, token).await?,
                 Err(error) if error.failure.code == "not_open" => {

@@ -75,7 +75,7 @@ fn row_value(row: &ExecutionRow) -> Value {
         ("executionId", row.id.as_str().into()),
         ("key", row.key.to_string().into()),
         ("workflow", row.workflow.as_deref().into()),
-        ("workflowName", row.workflow_name.as_deref().into()),
+        ("workflowName", row.names.workflow_name.as_deref().into()),
         ("parentExecutionId", row.started_by().into()),
         ("workflowVersion", row.workflow_version.as_deref().into()),
         ("workflowHash", row.workflow_hash.as_str().into()),
@@ -144,7 +144,7 @@ fn approval_view(read: &ReadStore, pending: &Pending) -> Result<ApprovalView, Cl
     };
     Ok(ApprovalView {
         execution: row.id.clone(),
-        workflow: row.workflow_name.clone().or_else(|| row.workflow.clone()),
+        workflow: row.names.workflow_name.clone().or_else(|| row.workflow.clone()),
         step: open.step.clone(),
         prompt: open.gate.prompt.clone(),
         approvers,

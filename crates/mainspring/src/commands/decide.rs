@@ -1,7 +1,7 @@
 //! `mainspring approve` and `deny`: decides an approval, after which the execution continues.
 
 use clap::Args;
-use mainspring_kernel::{limits::REASON_CHARS_MAX, plan::Decision, value::Value};
+use mainspring_kernel::{decide::Words, limits::REASON_CHARS_MAX, plan::Decision, value::Value};
 
 use crate::{
     backend::contract::DecideRequest,
@@ -19,6 +19,9 @@ use crate::{
 pub(crate) struct Approve {
     #[command(flatten)]
     target: Target,
+    /// The content of the form that a tool server asks for, as a JSON object from fields to values
+    #[arg(long, value_name = "JSON")]
+    content: Option<String>,
 }
 
 /// The flags of `deny`.
@@ -26,6 +29,9 @@ pub(crate) struct Approve {
 pub(crate) struct Deny {
     #[command(flatten)]
     target: Target,
+    /// Tell the tool server that asks for a form that you cancel, and do not only decline to answer
+    #[arg(long)]
+    cancel: bool,
 }
 
 /// The flags of a decision.
@@ -44,17 +50,27 @@ struct Target {
 }
 
 pub(crate) fn approve(approve: &Approve, context: &Context) -> Result<Exit, CliError> {
-    decide(&approve.target, Decision::Approve, context)
+    let read = |text: &String| {
+        let read = mainspring_kernel::json::data(text.as_bytes());
+        read.map_err(|error| CliError::bad_input("bad_content", format!("--content is not JSON: {}", error.message)))
+    };
+    let content = approve.content.as_ref().map(read).transpose()?;
+    decide(&approve.target, Decision::Approve, (content, false), context)
 }
 
 pub(crate) fn deny(deny: &Deny, context: &Context) -> Result<Exit, CliError> {
-    decide(&deny.target, Decision::Deny, context)
+    decide(&deny.target, Decision::Deny, (None, deny.cancel), context)
 }
 
-fn decide(target: &Target, decision: Decision, context: &Context) -> Result<Exit, CliError> {
+fn decide(
+    target: &Target,
+    decision: Decision,
+    (content, cancels): (Option<Value>, bool),
+    context: &Context,
+) -> Result<Exit, CliError> {
     check_reason(target.reason.as_deref())?;
-    let (step, reason) = (target.step.as_deref(), target.reason.as_deref());
-    let request = DecideRequest { name: &target.id, step, decision, reason };
+    let words = Words { reason: target.reason.clone(), content, cancels };
+    let request = DecideRequest { name: &target.id, step: target.step.as_deref(), decision, words };
     let announce = |prompt: &str, items: &Value| {
         if !context.global.json {
             print_out!("{}", bold(&paragraph(prompt)));

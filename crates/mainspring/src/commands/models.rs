@@ -111,6 +111,7 @@ fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<
         handed_out_at: 0,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),
+        progress: None,
     };
     let outcome = block_on(async {
         context.signals.install()?;

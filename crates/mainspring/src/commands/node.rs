@@ -4,7 +4,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use clap::Args;
-use mainspring_effects::shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers};
+use mainspring_effects::{
+    http::{Http, HttpOptions},
+    shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers},
+};
 use mainspring_engine::{
     ClusterOptions, Engine, EngineResources, EngineScope, clock::now_ms, data_dir::DataDir, lease::LeaseTiming,
 };
@@ -12,7 +15,10 @@ use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value
 use mainspring_server::{
     App, Settings as Served,
     http::rate_limit::Rates,
-    services::{audit_marks, propose_change::ProposeChange, scenario_runner::Scenarios, stored_secrets::StoredSecrets},
+    services::{
+        audit_marks, events::webhook_client::WebhookClient, prompts::orchestrators::Orchestrators,
+        propose_change::ProposeChange, scenario_runner::Scenarios, stored_secrets::StoredSecrets,
+    },
 };
 
 use crate::{
@@ -22,6 +28,7 @@ use crate::{
     evaluator::evaluator,
     models,
     output::terminal::print_out,
+    period_budgets,
     runner::{self, REACH_HELP, Rules, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
     secrets::NodeSecrets,
@@ -73,6 +80,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
     let changes = ProposeChange::new();
     let effect_policy = Arc::new(tool_policy::of_settings(&settings)?);
+    let budgets = period_budgets::of_settings(&settings)?;
     let rules = Rules {
         scripts,
         needs_workspace,
@@ -80,6 +88,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         agents,
         changes: Some(changes.clone()),
         secrets: Some(secrets.clone()),
+        budgets,
     };
     block_on(async {
         context.signals.install()?;
@@ -108,6 +117,7 @@ fn without_routes(effect_policy: Arc<EffectPolicy>, global: &Global) -> Result<S
     Ok(Served {
         base: String::new(),
         workspaces: global.home()?.folder().join("workspaces"),
+        tools_use_workspaces: false,
         release: env!("CARGO_PKG_VERSION"),
         rates: Rates::default(),
         connections_max: 1,
@@ -116,6 +126,11 @@ fn without_routes(effect_policy: Arc<EffectPolicy>, global: &Global) -> Result<S
         effect_policy,
         writers: None,
         scenarios: Some(Scenarios(Arc::new(Simulated))),
+        webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
+            allow: runner::http_allow()?,
+            ..HttpOptions::default()
+        }))),
+        orchestrators: Orchestrators::default(),
         clock: now_ms,
     })
 }
@@ -137,10 +152,11 @@ pub(super) async fn join(
     // Processes that an earlier incarnation left running here: the nodes that took over count them as interrupted.
     end_leftovers(&home.processes(), GRACE_DEFAULT).await;
     let spans = global.telemetry.spans()?;
+    let budgets = Some(period_budgets::source(rules.budgets.clone()));
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
     let sharing = Some(ClusterOptions { terms: LeaseTiming { lease_ms: lease_seconds * 1_000 }, place: this_place() });
     let limits = Some(std::sync::Arc::new(mainspring_server::StoredLimits) as std::sync::Arc<_>);
-    let resources = EngineResources { data_dir: Some((home, held)), sharing, spans, limits };
+    let resources = EngineResources { data_dir: Some((home, held)), sharing, spans, limits, budgets };
     Ok(Engine::run(store, key, workers, resources, EngineScope::All)?)
 }
 

@@ -1,7 +1,10 @@
 //! `mainspring proposals`: lists, shows, reviews and applies proposed changes of a workflow of a server.
 
 use clap::{Args, Subcommand, ValueEnum};
-use mainspring_kernel::{json::compact, value::Value};
+use mainspring_kernel::{
+    json::compact,
+    value::{Number, Value},
+};
 
 use crate::{
     client::{Client, Repeat, address::route, response::Response},
@@ -85,6 +88,64 @@ struct Application {
     /// The treatment of executions that run
     #[arg(long, value_enum, default_value_t = WhileRunning::Pin)]
     while_running: WhileRunning,
+    #[command(flatten)]
+    rollout: RolloutOptions,
+}
+
+/// A rollout that the application begins.
+#[derive(Debug, Args)]
+struct RolloutOptions {
+    /// Begin a rollout: this percentage of the new starts takes the change
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=99))]
+    rollout: Option<u32>,
+    /// The number of executions that must have ended before something is decided; default 20
+    #[arg(long, value_name = "N", requires = "rollout", value_parser = clap::value_parser!(u32).range(1..=5000))]
+    minimum: Option<u32>,
+    /// Abort above this percentage of failed executions
+    #[arg(long, value_name = "PERCENT", requires = "rollout", value_parser = finite)]
+    max_failure_rate: Option<Number>,
+    /// Abort above this many percentage points of failures more than the present version has
+    #[arg(long, value_name = "POINTS", requires = "rollout", value_parser = finite)]
+    max_failure_points_over: Option<Number>,
+    /// Abort above this ratio of the median durations
+    #[arg(long, value_name = "RATIO", requires = "rollout", value_parser = finite)]
+    max_duration_p50_ratio: Option<Number>,
+    /// Abort above this ratio of the 95th percentile durations
+    #[arg(long, value_name = "RATIO", requires = "rollout", value_parser = finite)]
+    max_duration_p95_ratio: Option<Number>,
+    /// Abort above this ratio of the mean costs
+    #[arg(long, value_name = "RATIO", requires = "rollout", value_parser = finite)]
+    max_cost_ratio: Option<Number>,
+    /// Promote by itself when all thresholds are kept
+    #[arg(long, requires = "rollout")]
+    promote: bool,
+}
+
+/// Reads a number that JSON can express.
+fn finite(text: &str) -> Result<Number, String> {
+    let number = text.parse::<f64>().ok().and_then(Number::double);
+    number.ok_or_else(|| "it is no decimal number".into())
+}
+
+impl RolloutOptions {
+    /// The rollout of the request; `None` without one.
+    fn to_value(&self) -> Option<Value> {
+        let thresholds = [
+            ("maxFailureRatePercent", self.max_failure_rate),
+            ("maxFailureRatePointsOver", self.max_failure_points_over),
+            ("maxDurationP50Ratio", self.max_duration_p50_ratio),
+            ("maxDurationP95Ratio", self.max_duration_p95_ratio),
+            ("maxCostRatio", self.max_cost_ratio),
+        ];
+        let given = thresholds.into_iter().filter_map(|(name, limit)| Some((name, Value::Number(limit?))));
+        let given: Vec<_> = given.collect();
+        let mut rollout = vec![("percent", Value::from(self.rollout?)), ("promote", self.promote.into())];
+        rollout.extend(self.minimum.map(|minimum| ("minimum", minimum.into())));
+        if !given.is_empty() {
+            rollout.push(("compare", Value::map(given)));
+        }
+        Some(Value::map(rollout))
+    }
 }
 
 /// A workflow that drains.
@@ -277,13 +338,14 @@ fn end_drain(drained: &Drained, client: &Client, context: &Context) -> Result<Ex
 }
 
 fn apply(application: &Application, client: &Client, context: &Context) -> Result<Exit, CliError> {
-    let Application { which, while_running } = application;
+    let Application { which, while_running, rollout } = application;
     let treatment = match while_running {
         WhileRunning::Pin => "pin",
         WhileRunning::Strict => "strict",
         WhileRunning::Drain => "drain",
     };
-    let body = Value::map([("whileRunning", Value::from(treatment))]);
+    let rollout = rollout.to_value().map(|rollout| ("rollout", rollout));
+    let body = Value::map([("whileRunning", Value::from(treatment))].into_iter().chain(rollout));
     let done = block_on(async { Ok(client.post(&path(which, Some("apply")), &body, Repeat::MustNot).await?) })?;
     if context.global.json {
         print_out!("{}", compact(&done));
@@ -293,6 +355,13 @@ fn apply(application: &Application, client: &Client, context: &Context) -> Resul
     let workflow = answer.object("workflow", "a workflow")?;
     let (version, hash) = (workflow.text("version")?, workflow.text("workflowHash")?);
     print_out!("{} {} {}", bold(&shown(&which.workflow)), shown(&version), dim(&shown(&hash)));
+    let active = workflow.any("rollout");
+    if let Some(version) = active.get("candidateVersion").and_then(Value::as_text) {
+        let percent = active.get("percent").and_then(Value::as_u64).unwrap_or_default();
+        print_out!("{percent}% of the starts take {}", shown(version));
+        print_out!("{}", dim(&shown(&format!("mainspring rollout show {}", which.workflow))));
+        return Ok(Exit::Fine);
+    }
     if *while_running == WhileRunning::Drain {
         print_out!("{}", dim("starts wait until the executions of older definitions have ended"));
     }

@@ -1,4 +1,5 @@
-//! `mainspring triggers`: the triggers of a server, which start executions from webhooks and by schedules.
+//! `mainspring triggers`: the triggers of a server, which start executions or send prompts, from webhooks and by
+//! schedules.
 
 use std::path::PathBuf;
 
@@ -90,8 +91,9 @@ enum Action {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("source").required(true).args(["cron", "webhook", "manual"]))]
 struct Create {
-    /// The slug or id of the workflow
-    workflow: String,
+    /// The slug or id of the workflow; none with --prompt
+    #[arg(required_unless_present = "prompt", conflicts_with = "prompt")]
+    workflow: Option<String>,
     /// The name of the trigger
     #[arg(long, value_name = "NAME")]
     name: String,
@@ -110,6 +112,9 @@ struct Create {
     /// Milliseconds; the ticks start late by a part of it that is fixed for the trigger
     #[arg(long, value_name = "MS", requires = "cron")]
     jitter_ms: Option<u64>,
+    /// A text that the ticks send to the orchestrator of the organization, instead of starting a workflow
+    #[arg(long, value_name = "TEXT", requires = "cron", conflicts_with_all = ["overlap", "mapping"])]
+    prompt: Option<String>,
     /// A webhook at /webhooks/PATH
     #[arg(long, value_name = "PATH")]
     webhook: Option<String>,
@@ -227,18 +232,18 @@ pub(crate) fn triggers(triggers: &Triggers, context: &Context) -> Result<Exit, C
     }
 }
 
-fn request<T>(sent: impl Future<Output = Result<T, ClientError>>) -> Result<T, CliError> {
+pub(super) fn request<T>(sent: impl Future<Output = Result<T, ClientError>>) -> Result<T, CliError> {
     block_on(async { Ok(sent.await?) })
 }
 
 /// The body of a request that creates a trigger.
 fn body_of(create: &Create) -> Result<Value, CliError> {
     let mut body = Map::from([
-        ("workflowId".to_string(), Value::from(create.workflow.as_str())),
-        ("name".to_string(), create.name.as_str().into()),
+        ("name".to_string(), Value::from(create.name.as_str())),
         ("enabled".to_string(), (!create.disabled).into()),
         ("config".to_string(), config_of(create)?),
     ]);
+    body.extend(create.workflow.as_deref().map(|workflow| ("workflowId".to_string(), workflow.into())));
     if !create.mapping.is_empty() {
         let mut mapping = Map::new();
         for pair in &create.mapping {
@@ -261,6 +266,8 @@ fn config_of(create: &Create) -> Result<Value, CliError> {
         config.extend(named(create.missed.as_ref().and_then(name_of)).map(|missed| ("missed", missed)));
         config.extend(named(create.overlap.as_ref().and_then(name_of)).map(|overlap| ("overlap", overlap)));
         config.extend(create.jitter_ms.map(|jitter_ms| ("jitterMs", jitter_ms.into())));
+        let prompt = create.prompt.as_deref();
+        config.extend(prompt.into_iter().flat_map(|text| [("target", "orchestrator".into()), ("prompt", text.into())]));
     } else if let Some(path) = &create.webhook {
         config.extend([("type", "webhook".into()), ("path", path.as_str().into())]);
         if let Some(file) = &create.secret_file {
@@ -286,7 +293,7 @@ fn read(file: &std::path::Path) -> Result<Vec<u8>, CliError> {
 }
 
 /// Reads a secret. A newline at its end is that of the file.
-fn secret_of(file: &std::path::Path) -> Result<String, CliError> {
+pub(super) fn secret_of(file: &std::path::Path) -> Result<String, CliError> {
     let text = String::from_utf8(read(file)?);
     let text = text.map_err(|_| CliError::bad_input("bad_input", format!("{}: it is not UTF-8", file.display())))?;
     Ok(text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text)).to_string())
@@ -296,20 +303,30 @@ fn read_event(file: &std::path::Path) -> Result<Value, CliError> {
     json::data(&read(file)?).map_err(|error| CliError::bad_input("bad_input", format!("{}: {error}", file.display())))
 }
 
+/// The body of a run. Without variables it has none, since a prompt takes none.
 fn run_body(run: &Run) -> Result<Value, CliError> {
     let mut body = Map::from([("clientRequestId".to_string(), Value::from(fresh_id()?))]);
     if let Some(file) = &run.event {
         body.insert("event".into(), Value::map([("body", read_event(file)?)]));
     }
-    body.insert("variables".into(), variables(&run.variables)?.into());
+    if !run.variables.is_empty() {
+        body.insert("variables".into(), variables(&run.variables)?.into());
+    }
     Ok(Value::Map(body))
 }
 
+/// Prints the execution or the prompt that a request has made.
 fn started_as(client: &Client, started: &Value, context: &Context) -> Result<Exit, CliError> {
-    let id = Response::new(client, "a started execution", started).text("executionId")?;
-    match context.global.json {
-        true => print_out!("{}", compact(started)),
-        false => print_out!("{} started; `mainspring tail {id}` follows it", bold(&id)),
+    let answer = Response::new(client, "a run of a trigger", started);
+    let prompt = answer.maybe_text("promptId")?;
+    let id = prompt.clone().map_or_else(|| answer.text("executionId"), Ok)?;
+    match (context.global.json, prompt) {
+        (true, _) => print_out!("{}", compact(started)),
+        (false, None) => print_out!("{} started; `mainspring tail {id}` follows it", bold(&id)),
+        (false, Some(_)) => print_out!(
+            "{} accepted for the orchestrator; `mainspring triggers deliveries` shows its outcome",
+            bold(&shown(&id))
+        ),
     }
     Ok(Exit::Fine)
 }
@@ -388,7 +405,7 @@ fn show(client: &Client, trigger: &Value, context: &Context) -> Result<Exit, Cli
     print_out!("{}  {} {state}", bold(&shown(&answer.text("id")?)), shown(&answer.text("type")?));
     let line = |name: &str, text: &str| print_out!("  {}  {}", dim(&format!("{name:9}")), shown(text));
     line("name", &answer.text("name")?);
-    line("workflow", &answer.text("workflowId")?);
+    answer.maybe_text("workflowId")?.iter().for_each(|workflow| line("workflow", workflow));
     line("runs as", &answer.text("userId")?);
     answer.maybe_text("webhookUrl")?.iter().for_each(|url| line("address", url));
     answer.texts("nextRuns")?.iter().for_each(|next| line("next run", next));
@@ -396,7 +413,27 @@ fn show(client: &Client, trigger: &Value, context: &Context) -> Result<Exit, Cli
     if trigger.get("stopped").is_some_and(|stopped| *stopped != Value::Null) {
         line("stopped", &answer.object("stopped", "the reason of a stop")?.text("message")?);
     }
+    show_prompts(&answer, trigger)?.iter().for_each(|(name, text)| line(name, text));
     Ok(Exit::Fine)
+}
+
+/// The lines about the target `orchestrator`.
+fn show_prompts(answer: &Response<'_>, trigger: &Value) -> Result<Vec<(&'static str, String)>, ClientError> {
+    let Some(prompts) = trigger.get("prompts").filter(|prompts| **prompts != Value::Null) else {
+        return Ok(Vec::new());
+    };
+    let of = answer.object("prompts", "the prompts of a trigger")?;
+    let mut lines = Vec::new();
+    if let Some(text) = trigger.get("config").and_then(|config| config.get("prompt")).and_then(Value::as_text) {
+        lines.push(("prompt", text.to_string()));
+    }
+    lines.push(("waiting", of.number("waiting")?.to_string()));
+    if prompts.get("lastFailure").is_some_and(|failure| *failure != Value::Null) {
+        let failure = of.object("lastFailure", "a failed attempt")?;
+        lines.push(("failure", format!("{} at {}", failure.text("error")?, failure.text("at")?)));
+        lines.extend(failure.maybe_text("nextAttemptAt")?.map(|next| ("next try", next)));
+    }
+    Ok(lines)
 }
 
 fn deliveries(client: &Client, found: &Value, context: &Context) -> Result<Exit, CliError> {
@@ -415,7 +452,7 @@ fn deliveries(client: &Client, found: &Value, context: &Context) -> Result<Exit,
             run.text("at")?,
             run.text("source")?,
             run.text("outcome")?,
-            text("executionId")?,
+            run.maybe_text("executionId")?.or(run.maybe_text("promptId")?).unwrap_or_default(),
             text("reason")?,
         ];
         Ok::<_, ClientError>(cells.map(|cell| shown(&cell)))

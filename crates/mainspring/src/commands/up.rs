@@ -9,7 +9,10 @@ use std::{
 };
 
 use clap::Args;
-use mainspring_effects::shell::contain::{Scripts, remove_workspace};
+use mainspring_effects::{
+    http::{Http, HttpOptions},
+    shell::contain::{Scripts, remove_workspace},
+};
 use mainspring_engine::{Engine, EngineScope, clock::now_ms, limits::FILES_KEPT};
 use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
 use mainspring_server::{
@@ -22,8 +25,11 @@ use mainspring_server::{
     serve,
     services::{
         audit_marks, bootstrap,
+        events::{sender, webhook_client::WebhookClient},
         issue_token::{NewToken, issue},
+        prompts::{self, orchestrators::Orchestrators},
         propose_change::ProposeChange,
+        rollout_rounds,
         scenario_runner::Scenarios,
         scheduler,
         stored_secrets::StoredSecrets,
@@ -32,7 +38,7 @@ use mainspring_server::{
     },
 };
 use mainspring_store::{Catalogue, ReadLimit};
-use tokio::{net::TcpListener, time::MissedTickBehavior};
+use tokio::{net::TcpListener, task::JoinHandle, time::MissedTickBehavior};
 
 use super::{dev::folder::Folder, node};
 use crate::{
@@ -44,10 +50,11 @@ use crate::{
     models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
-    runner::{REACH_HELP, Rules},
+    period_budgets,
+    runner::{REACH_HELP, Rules, http_allow},
     scripts::{close_folder, close_this_process, words},
     secrets::NodeSecrets,
-    server_settings::{ServerFlags, Settings, files_max},
+    server_settings::{ObjectSettings, ServerFlags, Settings, files_max},
     simulated::Simulated,
     store_location::StoreLocation,
     telemetry::Metrics,
@@ -112,6 +119,10 @@ pub(super) fn serve_with(settings: &Settings, context: &Context, beside: Beside)
     done
 }
 
+/// The warning of a server with several organizations whose scripts are not contained.
+const SCRIPTS_OF_SEVERAL: &str = "Scripts of every organization run uncontained, with all rights of this user: their members can read the data of \
+     each other. Say `--scripts contained` or `--scripts off` unless you trust all of them.";
+
 async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<Exit, CliError> {
     let terminal = &context.terminal;
     context.signals.install()?;
@@ -139,16 +150,14 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
     engine.limit_effects(settings.effects_at_a_time);
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
-    let served = served(settings, base.clone(), marks.clone(), effect_policy, writers)?;
+    let orchestrators = orchestrators(settings, &secrets)?;
+    let served = Served { orchestrators, ..served(settings, base.clone(), marks.clone(), effect_policy, writers)? };
     let app = App::new(engine.clone(), evaluator(), served);
     changes.bind(&app);
     let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
         .map_err(|problem| CliError::internal("first_start", problem.full_message()))?;
     if matches!(scripts, Scripts::Uncontained) && has_several_organizations(app.catalogue())? {
-        terminal.note(
-            "Scripts of every organization run uncontained, with all rights of this user: their members can read the data \
-             of each other. Say `--scripts contained` or `--scripts off` unless you trust all of them.",
-        );
+        terminal.note(SCRIPTS_OF_SEVERAL);
     }
     audit_marks::record_and_log(&engine, &marks).await;
     let marks_task = tokio::spawn(audit_marks::keep(engine.clone(), marks.clone()));
@@ -156,6 +165,8 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
         tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
     let schedules = tokio::spawn(scheduler::run(app.clone()));
+    let senders = [tokio::spawn(sender::run(app.clone())), tokio::spawn(prompts::sender::run(app.clone()))];
+    let rollouts = tokio::spawn(rollout_rounds::run(app.clone()));
     greet(&base, token.as_ref(), &scripts, settings, terminal);
     let (stopped, signals) = (stopped(engine.clone()), context.signals.clone());
     let serving = serve(listener, app.clone(), async move {
@@ -169,6 +180,8 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
         error = work_beside(beside, &app, &base, context) => Err(error),
     };
     schedules.abort();
+    senders.iter().for_each(JoinHandle::abort);
+    rollouts.abort();
     engine.drain().await;
     marks_task.abort();
     sweeping.abort();
@@ -249,8 +262,11 @@ fn rules(
         agents: Some(agents),
         changes: None,
         secrets: Some(secrets.clone()),
+        budgets: period_budgets::of_server(&settings.objects)?,
     };
-    Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?), writers))
+    // A budget may be set while an execution runs.
+    let policy = tool_policy::of_settings(&settings.objects)?.with_leases();
+    Ok((rules, Arc::new(policy), writers))
 }
 
 /// The settings of the HTTP server.
@@ -264,6 +280,7 @@ fn served(
     Ok(Served {
         base,
         workspaces: settings.global.home()?.folder().join("workspaces"),
+        tools_use_workspaces: !settings.scripts.is_off() && !tool_servers::processes(&settings.objects).is_empty(),
         release: env!("CARGO_PKG_VERSION"),
         rates: settings.rates.clone(),
         connections_max: connections_max(settings.effects_at_a_time),
@@ -272,8 +289,23 @@ fn served(
         effect_policy,
         writers: Some(Arc::new(writers)),
         scenarios: Some(Scenarios(Arc::new(Simulated))),
+        webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
+            allow: http_allow()?,
+            ..HttpOptions::default()
+        }))),
+        orchestrators: Orchestrators::default(),
         clock: now_ms,
     })
+}
+
+/// The endpoints of prompts with their secrets. A mistake stops the start, since triggers would accept prompts for it.
+fn orchestrators(settings: &Settings, secrets: &Arc<NodeSecrets>) -> Result<Orchestrators, CliError> {
+    let ObjectSettings { path, orchestrators, .. } = &settings.objects;
+    let read = Orchestrators::read(orchestrators).map_err(|errors| {
+        let message = format!("the settings in {}: {}", path.display(), errors.join("\n"));
+        CliError::bad_input("bad_settings", message)
+    })?;
+    Ok(read.with_secrets(secrets.clone()))
 }
 
 fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, CliError> {

@@ -213,5 +213,6 @@ fn attempt(call: &Call, intent: Hash) -> Attempt {
         handed_out_at: now_ms(),
         workspace: None,
         secrets: SecretUses::default(),
+        progress: None,
     }
 }

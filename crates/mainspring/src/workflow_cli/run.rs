@@ -21,7 +21,7 @@ use crate::{
     error::{self, CliError, Exit},
     evaluator::{compile, evaluator},
     idempotency::{RequestFingerprint, hash_mismatch},
-    paths, read_limited,
+    paths, period_budgets, read_limited,
     runner::print_event,
     runner::{self, Followed, Snapshot},
     server_settings::object_settings,
@@ -63,7 +63,9 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
         workspace: Some(paths::text(&workspace)?),
         ..StartRequest::new(plan, paths::user())
     };
-    let policy = tool_policy::of_settings(&object_settings()?)?;
+    let settings = object_settings()?;
+    period_budgets::refuse(&settings)?;
+    let policy = tool_policy::of_settings(&settings)?;
     let request = request.guarded(&policy, None).map_err(|why| CliError::from(why.to_string()))?;
     request.admit(&*evaluator()).map_err(CliError::unfit)?;
     let first = match &request.idempotency_key {

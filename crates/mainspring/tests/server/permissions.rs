@@ -90,7 +90,10 @@ fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
     let token = &tokens.get("tokens").and_then(Value::as_list).unwrap()[0];
     let token = token.get("id").and_then(Value::as_text).unwrap().to_string();
     let trigger = create(&ours.owner, "flow", r#"{"type": "manual"}"#, "").expect(201).text_at("id");
+    let subscription = r#"{"name": "n", "url": "https://example.com/", "types": ["workflow.*"]}"#;
+    let subscription = ours.owner.send("POST", "/api/event-subscriptions", &[], Some(subscription)).expect(201);
     BTreeMap::from([
+        ("/api/event-subscriptions/", subscription.text_at("id")),
         ("/api/triggers/", trigger),
         ("/api/workflows/", "flow".to_string()),
         ("/api/sessions/", format!("sess_{execution}")),
@@ -104,7 +107,13 @@ fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
 
 fn path_of(route: &Route, things: &BTreeMap<&'static str, String>) -> String {
     let thing = things.iter().find(|(prefix, _)| route.path.starts_with(**prefix)).map(|(_, id)| id.as_str());
-    route.path.replace("{id}", thing.unwrap_or("none")).replace("{proposalId}", "p1").replace("{deliveryId}", "d1")
+    route
+        .path
+        .replace("{id}", thing.unwrap_or("none"))
+        .replace("{proposalId}", "p1")
+        .replace("{deliveryId}", "d1")
+        .replace("{failedId}", "f1")
+        .replace("{rolloutId}", "ro1")
 }
 
 /// The path for a permitted caller. Deletions and streams get a missing resource, so that nothing is deleted and no
@@ -225,8 +234,8 @@ fn nothing_of_another_organization_is_there() {
             _ if route.path.starts_with("/approve/") => Some("decision=approve&resumeToken=wrf_rt_0"),
             (_, "signal") => Some(r#"{"id": "s", "name": "go"}"#),
             (_, "messages") => Some(r#"{"id": "m", "content": "x"}"#),
+            (_, "release" | "end" | "erase" | "promote" | "abort") => Some(r#"{"reason": "why"}"#),
             (_, "scenarios") => Some(r#"{"files": {"a": "name: n"}}"#),
-            (_, "release" | "end" | "erase") => Some(r#"{"reason": "why"}"#),
             _ => Some("{}"),
         };
         if route.path == "/api/members/{id}" && route.method == "PUT" {

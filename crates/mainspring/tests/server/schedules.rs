@@ -10,7 +10,10 @@ use std::{
     },
 };
 
-use mainspring_effects::Executors;
+use mainspring_effects::{
+    Executors,
+    http::{Http, HttpOptions},
+};
 use mainspring_engine::{
     ClusterOptions, Engine, EngineResources, EngineScope, evaluator::InProcess, lease::LeaseTiming,
 };
@@ -23,7 +26,7 @@ use mainspring_server::{
     App, Settings,
     http::rate_limit::Rates,
     serve,
-    services::{bootstrap, scheduler},
+    services::{bootstrap, events::webhook_client::WebhookClient, prompts::orchestrators::Orchestrators, scheduler},
 };
 use mainspring_store::{
     Change, ChangeOutcome, Filter, Put, ReadLimit, Removal, ResourceQuery, ResourceRow, Store,
@@ -42,21 +45,37 @@ const MINUTE_MS: u64 = 60_000;
 
 /// Nodes on one store.
 pub(super) struct Nodes {
-    runtime: Runtime,
-    store: Arc<dyn Store>,
-    apps: Vec<App>,
+    pub(super) runtime: Runtime,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) apps: Vec<App>,
     pub(super) owner: Client,
-    clock: &'static AtomicU64,
+    pub(super) clock: &'static AtomicU64,
 }
 
-fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u64) -> App {
+/// The services outside that a node calls.
+#[derive(Clone)]
+pub(super) struct Outside {
+    pub(super) webhooks: WebhookClient,
+    pub(super) orchestrators: Orchestrators,
+}
+
+impl Outside {
+    /// A client for webhooks, and no orchestrator.
+    pub(super) fn of(webhooks: WebhookClient) -> Self {
+        Self { webhooks, orchestrators: Orchestrators::default() }
+    }
+}
+
+fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u64, outside: Outside) -> App {
+    let Outside { webhooks, orchestrators } = outside;
     let limits = Some(Arc::new(mainspring_server::StoredLimits) as Arc<_>);
-    let resources = EngineResources { data_dir: None, sharing, spans: None, limits };
+    let resources = EngineResources { sharing, limits, ..EngineResources::default() };
     let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
     let engine = Arc::new(Engine::run(store, KEY, workers, resources, EngineScope::All).unwrap());
     let settings = Settings {
         base: "http://127.0.0.1".into(),
         workspaces: std::env::temp_dir(),
+        tools_use_workspaces: false,
         release: "test",
         rates: Rates { per_token: 0, per_address: 0, trusted_proxies: Vec::new() },
         connections_max: 64,
@@ -65,6 +84,8 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         effect_policy: Arc::default(),
         writers: None,
         scenarios: None,
+        webhooks,
+        orchestrators,
         clock,
     };
     App::new(engine, Arc::new(InProcess), settings)
@@ -72,14 +93,25 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
 
 impl Nodes {
     /// Starts nodes, of which the first one serves requests.
-    pub(super) fn start(count: usize, store: Arc<dyn Store>, (clock, read): (&'static AtomicU64, fn() -> u64)) -> Self {
+    pub(super) fn start(count: usize, store: Arc<dyn Store>, clock: (&'static AtomicU64, fn() -> u64)) -> Self {
+        let outside = Outside::of(WebhookClient::new(Arc::new(Http::new(HttpOptions::default()))));
+        Self::start_with(count, store, clock, &outside)
+    }
+
+    /// The same, with the services that each node calls.
+    pub(super) fn start_with(
+        count: usize,
+        store: Arc<dyn Store>,
+        (clock, read): (&'static AtomicU64, fn() -> u64),
+        outside: &Outside,
+    ) -> Self {
         let runtime = Runtime::new().unwrap();
         let sharing = |number: usize| {
             let terms = LeaseTiming { lease_ms: 10_000 };
             (count > 1).then(|| ClusterOptions { terms, place: format!("node {number}") })
         };
-        let apps = runtime
-            .block_on(async { (0..count).map(|number| app(store.clone(), sharing(number), read)).collect::<Vec<_>>() });
+        let node = |number| app(store.clone(), sharing(number), read, outside.clone());
+        let apps = runtime.block_on(async { (0..count).map(node).collect::<Vec<_>>() });
         let token = bootstrap::create_first_organization(apps[0].catalogue(), &KEY).unwrap().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -87,12 +119,12 @@ impl Nodes {
         Self { runtime, store, apps, owner: Client::new(&address, Some(&token)), clock }
     }
 
-    fn set(&self, time: &str) {
+    pub(super) fn set(&self, time: &str) {
         self.clock.store(parse_rfc3339(time).unwrap(), Ordering::SeqCst);
     }
 
     /// All nodes decide the due ticks at the same time.
-    fn poll(&self) {
+    pub(super) fn poll(&self) {
         let polls: Vec<_> = self
             .apps
             .iter()
@@ -133,14 +165,14 @@ impl Nodes {
     }
 
     /// The stored resources of a kind.
-    fn rows(&self, kind: &str, organization: &str) -> Vec<ResourceRow> {
+    pub(super) fn rows(&self, kind: &str, organization: &str) -> Vec<ResourceRow> {
         let (kind, organization, limit) = (kind.into(), organization.into(), ReadLimit::of(10_000));
         let query = ResourceQuery { kind, organization, limit, ..ResourceQuery::default() };
         self.store.catalogue().resources(&query).unwrap()
     }
 
     /// Writes resources over those that are stored, and removes others.
-    fn overwrite(&self, rows: Vec<ResourceRow>, removed: Vec<ResourceRow>) {
+    pub(super) fn overwrite(&self, rows: Vec<ResourceRow>, removed: Vec<ResourceRow>) {
         let expected =
             |row: &ResourceRow| self.store.catalogue().resource(&row.kind, &row.organization, &row.id).unwrap();
         let put = |row: ResourceRow| Put { expected: expected(&row).map_or(0, |stored| stored.version), resource: row };
@@ -167,13 +199,13 @@ impl Nodes {
 }
 
 /// A workflow that waits for an approval, and one that ends at once.
-fn workflows(owner: &Client) {
+pub(super) fn workflows(owner: &Client) {
     let gate = [("id", "gate".into()), ("type", "approval".into()), ("prompt", "?".into())];
     save(owner, "waits", Value::List(vec![Value::map(gate)]));
     save_ending(owner);
 }
 
-fn save_ending(owner: &Client) {
+pub(super) fn save_ending(owner: &Client) {
     let nothing = [("type", "conditional".into()), ("condition", true.into()), ("then", Value::List(Vec::new()))];
     save(owner, "ends", Value::List(vec![Value::map(nothing)]));
 }

@@ -94,7 +94,9 @@ fn a_faulty_trigger_is_refused_with_the_place() {
     let mapping = r#", "variableMapping": {"a": "$..a..b"}"#;
     assert_eq!(field(&create(&owner, "w1", r#"{"type": "manual"}"#, mapping).expect(400)), "variableMapping");
     let orchestrator = r#"{"type": "schedule", "cron": "0 9 * * *", "target": "orchestrator", "prompt": "x"}"#;
-    create(&owner, "w1", orchestrator, "").expect(501);
+    assert_eq!(field(&create(&owner, "w1", orchestrator, "").expect(400)), "workflowId");
+    let body = format!(r#"{{"name": "t", "config": {orchestrator}}}"#);
+    owner.send("POST", "/api/triggers", &[], Some(&body)).expect(501);
     create(&owner, "nope", r#"{"type": "manual"}"#, "").expect(404);
     create(&owner, "w1", r#"{"type": "manual", "cron": "* * * * *"}"#, "").expect(400);
 }

@@ -94,6 +94,7 @@ fn input_word(input: &Input) -> &'static str {
         Input::Admit => "admit",
         Input::SkipCleanup { .. } => "skip_cleanup",
         Input::Message { .. } => "message",
+        Input::Lease { .. } => "lease",
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use super::{prometheus::Scraped, support::TestDir, *};
 
 /// Every documented metric with its type.
-const METRICS: [(&str, &str); 38] = [
+const METRICS: [(&str, &str); 39] = [
     ("mainspring_attempt_seconds", "histogram"),
     ("mainspring_attempts_recovered_total", "counter"),
     ("mainspring_attempts_started_total", "counter"),
@@ -28,6 +28,7 @@ const METRICS: [(&str, &str); 38] = [
     ("mainspring_evaluation_seconds", "histogram"),
     ("mainspring_executions_started_total", "counter"),
     ("mainspring_admission_executions", "gauge"),
+    ("mainspring_agent_usage_total", "counter"),
     ("mainspring_executions_finished_total", "counter"),
     ("mainspring_executions_in_memory", "gauge"),
     ("mainspring_executions_quarantined_total", "counter"),

@@ -1,5 +1,6 @@
 //! Connections to servers as processes: calls, errors, cancellation, changes, crashes and hostile servers.
 
+mod reports;
 mod server;
 
 use std::{
@@ -39,17 +40,7 @@ fn main() {
     if let Ok(mode) = env::var(server::MODE) {
         return server::serve(&mode);
     }
-    let trial = |name: &str, test: fn(&Bench)| {
-        let run = move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            let bench = Bench { runtime, folder: TempDir::new()? };
-            test(&bench);
-            bench.runtime.shutdown_timeout(Duration::from_secs(5));
-            Ok(())
-        };
-        Trial::test(name, run)
-    };
-    let tests: Vec<Trial> = vec![
+    let mut tests: Vec<Trial> = vec![
         trial("results_become_outcomes", results_become_outcomes),
         trial("errors_become_failures_with_help", errors_become_failures_with_help),
         trial("a_server_of_the_version_without_handshake_is_used", a_server_of_the_version_without_handshake_is_used),
@@ -75,7 +66,72 @@ fn main() {
         trial("a_wait_for_a_server_that_starts_is_canceled", a_wait_for_a_server_that_starts_is_canceled),
         trial("arguments_are_checked_before_the_call", arguments_are_checked_before_the_call),
     ];
+    tests.extend(trials_of_reports());
     libtest_mimic::run(&Arguments::from_args(), tests).exit();
+}
+
+fn trial(name: &str, test: fn(&Bench)) -> Trial {
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let bench = Bench { runtime, folder: TempDir::new()? };
+        test(&bench);
+        bench.runtime.shutdown_timeout(Duration::from_secs(5));
+        Ok(())
+    };
+    Trial::test(name, run)
+}
+
+fn trials_of_reports() -> Vec<Trial> {
+    vec![
+        trial("a_tool_is_pinned_before_its_first_call", reports::a_tool_is_pinned_before_its_first_call),
+        trial("a_tool_that_changed_or_is_gone_is_not_called", reports::a_tool_that_changed_or_is_gone_is_not_called),
+        trial("a_form_is_answered_over_the_open_call", reports::a_form_is_answered_over_the_open_call),
+        trial(
+            "a_form_whose_call_was_lost_with_its_process_is_interrupted",
+            reports::a_form_whose_call_was_lost_with_its_process_is_interrupted,
+        ),
+        trial(
+            "a_call_that_ends_without_the_answer_is_noticed",
+            reports::a_call_that_ends_without_the_answer_is_noticed,
+        ),
+        trial("a_stop_ends_a_call_that_is_held_open", reports::a_stop_ends_a_call_that_is_held_open),
+        trial("a_call_that_needs_input_is_sent_again_with_it", reports::a_call_that_needs_input_is_sent_again_with_it),
+        trial("a_task_is_asked_for_and_not_repeated", reports::a_task_is_asked_for_and_not_repeated),
+        trial(
+            "a_task_that_its_server_has_lost_is_interrupted",
+            reports::a_task_that_its_server_has_lost_is_interrupted,
+        ),
+        trial(
+            "a_stop_cancels_a_task_unless_the_process_only_leaves",
+            reports::a_stop_cancels_a_task_unless_the_process_only_leaves,
+        ),
+        trial(
+            "a_form_that_cannot_be_shown_fails_before_a_journal_keeps_it",
+            reports::a_form_that_cannot_be_shown_fails_before_a_journal_keeps_it,
+        ),
+        trial(
+            "the_words_of_a_form_are_shown_with_their_hidden_characters",
+            reports::the_words_of_a_form_are_shown_with_their_hidden_characters,
+        ),
+        trial(
+            "fields_with_names_of_built_in_members_are_asked_for_and_answered",
+            reports::fields_with_names_of_built_in_members_are_asked_for_and_answered,
+        ),
+        trial("further_forms_of_a_call_are_asked_for", reports::further_forms_of_a_call_are_asked_for),
+        trial("a_withdrawn_form_ends_its_call_or_its_task", reports::a_withdrawn_form_ends_its_call_or_its_task),
+        trial(
+            "a_task_that_never_ends_is_asked_for_until_it_is_stopped",
+            reports::a_task_that_never_ends_is_asked_for_until_it_is_stopped,
+        ),
+        trial(
+            "a_task_that_changes_its_result_is_asked_for_once",
+            reports::a_task_that_changes_its_result_is_asked_for_once,
+        ),
+        trial(
+            "a_pinned_tool_that_changes_or_vanishes_while_connected_is_not_called",
+            reports::a_pinned_tool_that_changes_or_vanishes_while_connected_is_not_called,
+        ),
+    ]
 }
 
 /// The surroundings of one test.
@@ -138,6 +194,7 @@ impl Bench {
             handed_out_at: 0,
             workspace: Some(self.folder.path().display().to_string()),
             secrets: mainspring_kernel::secret::SecretUses::default(),
+            progress: None,
         }
     }
 
@@ -289,8 +346,12 @@ fn a_name_that_two_servers_have_is_an_error(bench: &Bench) {
 }
 
 fn hostile_lists_are_errors(bench: &Bench) {
-    let modes =
-        [("endless-pages", "does not end"), ("same-cursor", "does not end"), ("twice", "lists the tool `echo` twice")];
+    let modes = [
+        ("endless-pages", "does not end"),
+        ("same-cursor", "does not end"),
+        ("twice", "lists the tool `echo` twice"),
+        ("ten-thousand", "more than 2000 tools"),
+    ];
     for (mode, expected) in modes {
         let tools = Tools::new(bench.pool(vec![bench.server("test", mode)]));
         check(bench, &tools, "echo", "{}", expected);

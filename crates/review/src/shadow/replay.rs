@@ -6,15 +6,17 @@ use std::{
 };
 
 use mainspring_kernel::{
-    decide::decide_with,
+    budget::Limits,
+    decide::{Action, decide_with},
     effect::Outcome,
     evaluation::{Evaluated, Evaluation},
     hash::Hash,
     input::{Input, Lineage, Pinned, Policy, Start, Timer},
     instance::Instance,
+    leases::LeaseChange,
     limits::{EXECUTIONS_DEFAULT, PARALLEL_DEFAULT},
     plan::{Plan, Work},
-    record::{Record, StopReason},
+    record::{Payload, Record, StopReason},
     state::State,
     value::Value,
 };
@@ -281,6 +283,14 @@ impl Runner<'_> {
         }
         for record in &turn.records {
             self.replay.trail.add(&self.state.plan, record);
+        }
+        // A replay spends nothing, so budgets of a day or a month do not limit it.
+        for action in &turn.actions {
+            if let Action::Lease { lease, .. } = action {
+                let notice = Payload::Known(Value::List(Vec::new()));
+                let change = LeaseChange::Granted { amount: Limits::default(), until: u64::MAX, notice };
+                self.enqueue(now, 0, Event::Arrival(Input::Lease { lease: *lease, change }));
+            }
         }
         for call in calls(&self.state, &turn.records) {
             self.answer(call, now);

@@ -14,7 +14,8 @@ use std::{
 use mainspring_engine::{Engine, clock::now_ms};
 use mainspring_kernel::hash::Hash;
 use mainspring_store::{
-    Audit, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceQuery, ResourceRow, StoreError,
+    Audit, AuditHead, AuditRow, Budgets, Catalogue, Change, ChangeOutcome, LeaseOutcome, LeaseRequest, PeriodAccount,
+    ReadLimit, ResourceQuery, ResourceRow, StoreError, UsageQuery, UsageRow,
 };
 use tokio::sync::watch;
 
@@ -199,6 +200,25 @@ impl Catalogue for CatalogueWatch {
 
     fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
         self.inner().resources(query)
+    }
+}
+
+impl Budgets for CatalogueWatch {
+    fn lease_budget(&self, request: &LeaseRequest) -> Result<LeaseOutcome, StoreError> {
+        self.inner().lease_budget(request)
+    }
+
+    fn period_account(
+        &self,
+        organization: &str,
+        workflow: &str,
+        period: &str,
+    ) -> Result<Option<PeriodAccount>, StoreError> {
+        self.inner().period_account(organization, workflow, period)
+    }
+
+    fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
+        self.inner().usage(query)
     }
 }
 

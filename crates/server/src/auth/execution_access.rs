@@ -1,7 +1,7 @@
 //! Access to executions: the execution that a caller may see or control, and the gates at which a caller may decide.
 
 use mainspring_engine::execution_tree::OpenGate;
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_kernel::{key::ExecutionKey, record::Purpose, value::Value};
 use mainspring_store::ExecutionRow;
 
 use crate::{
@@ -38,15 +38,20 @@ pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Result<()> {
     Err(Problem::new(Code::Forbidden, "This execution is another member's; its owner or an admin may do that."))
 }
 
+/// True if only admins may decide at a gate: the budget of a day or a month is not the execution's own.
+pub(crate) fn is_for_admins(purpose: Purpose, items: &Value) -> bool {
+    purpose == Purpose::Budget && items.get("period").is_some()
+}
+
 /// True if the caller may decide at a gate: a named approver, or without names the execution's owner or an admin.
 pub(crate) fn may_decide(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> bool {
-    may_decide_among(caller, row, &open.gate.approvers)
+    may_decide_among(caller, row, &open.gate.approvers, is_for_admins(open.gate.purpose, &open.gate.items))
 }
 
 /// As [`may_decide`], for a gate with these named approvers.
-pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[String]) -> bool {
+pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[String], is_for_admins: bool) -> bool {
     let is_named = named.contains(&caller.user);
     let is_owner = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
     let may = if named.is_empty() { is_owner } else { is_named };
-    may && caller.is_person() && caller.has(Permission::ApprovalsDecide)
+    may && (!is_for_admins || caller.role.is_admin()) && caller.is_person() && caller.has(Permission::ApprovalsDecide)
 }

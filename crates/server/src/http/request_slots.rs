@@ -84,7 +84,7 @@ pub(crate) const RESERVED: [(Method, &str); 8] = [
 ];
 
 /// Routes that compile definitions from the request or from the store.
-pub(crate) const COMPILING: [(Method, &str); 17] = [
+pub(crate) const COMPILING: [(Method, &str); 18] = [
     (Method::POST, "/api/definitions/validate"),
     (Method::POST, "/api/definitions/plan"),
     (Method::POST, "/api/definitions/drawing"),
@@ -98,6 +98,7 @@ pub(crate) const COMPILING: [(Method, &str); 17] = [
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/shadow"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/review"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/apply"),
+    (Method::POST, "/api/workflows/{id}/rollouts/{rolloutId}/promote"),
     (Method::POST, "/api/workflows/{id}/rollback"),
     (Method::POST, "/api/scenarios/run"),
     (Method::PUT, "/api/workflows/{id}/scenarios"),

@@ -128,6 +128,9 @@ pub struct Applied {
     /// The treatment of executions that ran: `pin`, `strict`, `drain`. `None` in proposals of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub while_running: Option<String>,
+    /// Id of the rollout that it began, if it began one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<String>,
     /// Milliseconds since 1970.
     pub at: u64,
 }

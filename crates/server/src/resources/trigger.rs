@@ -1,4 +1,5 @@
-//! A trigger: starts executions of a workflow from webhooks, by a schedule, or on request.
+//! A trigger: starts executions of a workflow from webhooks, by a schedule, or on request. A schedule can send a prompt
+//! to the orchestrator of its organization instead.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +19,9 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trigger {
-    /// Id of the workflow.
-    pub workflow: String,
-    /// Id of the workflow's owner, as whom its executions run.
+    /// Id of the workflow; `None` for a schedule with a prompt.
+    pub workflow: Option<String>,
+    /// Id of the workflow's owner, as whom its executions run. With a prompt, the member who created the trigger.
     pub user: String,
     /// Display name.
     pub name: String,
@@ -171,6 +172,9 @@ pub struct ScheduleConfig {
     pub overlap: Overlap,
     /// Largest delay of all ticks of this trigger, in milliseconds.
     pub jitter_ms: u64,
+    /// The prompt that ticks send to the orchestrator of the organization; `None` if they start the workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 /// The treatment of ticks that are found more than a minute after they were due.
@@ -222,6 +226,14 @@ impl TriggerConfig {
             Self::Schedule(_) => "schedule",
         }
     }
+
+    /// The prompt of a schedule with the target `orchestrator`.
+    pub(crate) fn prompt(&self) -> Option<&str> {
+        match self {
+            Self::Schedule(schedule) => schedule.prompt.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 impl Resource for Trigger {
@@ -229,7 +241,8 @@ impl Resource for Trigger {
     const DISPLAY_NAME: &'static str = "trigger";
 
     fn names(&self) -> Vec<(&'static str, String, bool)> {
-        vec![("workflow", self.workflow.clone(), false), ("user", self.user.clone(), false)]
+        let workflow = self.workflow.iter().map(|workflow| ("workflow", workflow.clone(), false));
+        workflow.chain([("user", self.user.clone(), false)]).collect()
     }
 }
 

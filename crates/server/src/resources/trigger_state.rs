@@ -21,6 +21,35 @@ pub struct TriggerState {
     pub stopped: Option<Stopped>,
     /// The newest runs, oldest first.
     pub runs: Vec<Run>,
+    /// The prompts of a schedule with the target `orchestrator`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<PromptState>,
+}
+
+/// The prompts of a trigger that wait for their delivery.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptState {
+    /// Number of prompts that are not delivered yet.
+    pub waiting: u32,
+    /// The last failed attempt since the last delivery.
+    pub last_failure: Option<PromptFailure>,
+}
+
+/// A failed attempt to deliver a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptFailure {
+    /// Id of the prompt.
+    pub prompt: String,
+    /// Milliseconds since 1970.
+    pub at: u64,
+    /// Error code, or the reason why no request was sent.
+    pub error: String,
+    /// Number of failed attempts of this prompt.
+    pub attempts: u32,
+    /// Time of the next attempt, in milliseconds since 1970.
+    pub next_at: u64,
 }
 
 /// Reason why the server has stopped a trigger.
@@ -47,7 +76,7 @@ pub struct Run {
     pub source: String,
     /// An execution, or the reason why there is none.
     pub outcome: RunOutcome,
-    /// HTTP status of the response; `None` for ticks.
+    /// HTTP status of the response: that of a delivery or request, or that of the orchestrator. `None` for ticks.
     pub status: Option<u16>,
     /// Id of the execution that was started or found.
     pub execution: Option<String>,
@@ -55,6 +84,9 @@ pub struct Run {
     pub delivery: Option<String>,
     /// Reason of a refusal, or the variables without a value.
     pub reason: Option<String>,
+    /// Id of the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 /// The outcome of an event.
@@ -71,12 +103,18 @@ pub enum RunOutcome {
     Skipped,
     /// Ticks did not run, because no node was there in time.
     Missed,
+    /// Its prompt was accepted and waits for its delivery to the orchestrator.
+    Queued,
+    /// The orchestrator has accepted the prompt.
+    Delivered,
+    /// The prompt was not delivered in the time of its retries, and is not sent any more.
+    Failed,
 }
 
 impl TriggerState {
     /// Adds a run, and removes the oldest ones beyond the bound.
     pub fn add(&mut self, run: Run) {
-        if run.outcome == RunOutcome::Started {
+        if matches!(run.outcome, RunOutcome::Started | RunOutcome::Queued) {
             self.last_run_at = self.last_run_at.max(Some(run.at));
             self.last_execution.clone_from(&run.execution);
         }

@@ -43,6 +43,8 @@ pub enum Source {
     ProposalApply,
     /// An older version was taken up again.
     Rollback,
+    /// The candidate of a rollout was promoted.
+    RolloutPromote,
     /// The server itself.
     System,
 }

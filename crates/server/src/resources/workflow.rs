@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     http::body::Data,
-    resources::repository::{Resource, Versioned},
+    resources::{
+        repository::{Resource, Versioned},
+        rollout::RolloutVersion,
+    },
 };
 
 /// Stored form of a workflow.
@@ -38,6 +41,25 @@ pub struct Workflow {
     /// The drain, if the workflow drains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Drain>,
+    /// The rollout, if a candidate is tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<ActiveRollout>,
+}
+
+/// A rollout that runs: the part of it that a start needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActiveRollout {
+    /// Id of the rollout.
+    pub id: String,
+    /// Id of the applied proposal.
+    pub proposal: String,
+    /// Percentage of the starts that take the candidate.
+    pub percent: u32,
+    /// The definition that these starts take.
+    pub candidate: RolloutVersion,
+    /// Number of the candidate's entry in the version history.
+    pub revision: u64,
 }
 
 /// A drain: executions of the new definitions wait until none of an older one is unfinished.
@@ -69,6 +91,11 @@ impl Workflow {
         format!("{user}/{slug}")
     }
 
+    /// The index entry of workflows with a rollout.
+    pub fn rolling_out() -> (&'static str, String) {
+        ("rolling out", "yes".into())
+    }
+
     /// The index entry of workflows that drain.
     pub fn draining() -> (&'static str, String) {
         ("draining", "yes".into())
@@ -87,6 +114,10 @@ impl Resource for Workflow {
         }
         if self.drain.is_some() {
             let (field, value) = Self::draining();
+            names.push((field, value, false));
+        }
+        if self.rollout.is_some() {
+            let (field, value) = Self::rolling_out();
             names.push((field, value, false));
         }
         names

@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use mainspring_engine::execution_tree::OpenGate;
-use mainspring_kernel::{hash::Hash, json};
+use mainspring_kernel::{decide::Words, hash::Hash, json};
 use mainspring_store::ExecutionRow;
 use serde::Deserialize;
 use url::form_urlencoded;
@@ -135,7 +135,8 @@ async fn decide(
             return Err(Problem::new(Code::InvalidResumeToken, message));
         }
         let reason = reason.filter(|reason| !reason.trim().is_empty());
-        decide_at(&app, &caller, row, open.token, approve, reason).await?;
+        let words = Words { reason, ..Words::default() };
+        decide_at(&app, &caller, row, open.token, approve, words).await?;
         Ok(approve)
     };
     match decided.await {

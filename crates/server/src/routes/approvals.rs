@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use mainspring_engine::execution_tree::OpenGate;
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_kernel::{decide::Words, key::ExecutionKey};
 use mainspring_store::{ExecutionRow, GateRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,7 +16,7 @@ use crate::{
         execution_access::{may_decide, visible_execution},
     },
     http::{
-        body::{Body, RawJson},
+        body::{Body, Data, RawJson},
         extract::{PathParams, QueryParams},
         pagination::{Page, PageQuery, most},
         problem::{Code, Problem, ProblemBody, Result},
@@ -130,7 +130,7 @@ fn approval(
         id: approval_id(&row.id, open),
         execution_id: row.id.clone(),
         workflow_id: row.workflow_id.clone(),
-        workflow_name: row.workflow_name.clone().or_else(|| row.workflow.clone()),
+        workflow_name: row.names.workflow_name.clone().or_else(|| row.workflow.clone()),
         user_id: row.initiator_user_id.clone(),
         step_id: open.step.clone(),
         message: open.gate.prompt.clone(),
@@ -278,6 +278,12 @@ struct Decision {
     /// Reason, recorded in the journal and the audit log.
     #[schema(max_length = 2000)]
     reason: Option<String>,
+    /// Content of the form that a tool server asks for, as an object from fields to values; only with an approval.
+    #[schema(value_type = Option<serde_json::Value>)]
+    content: Option<Data>,
+    /// With a denial of a form: true if the person cancels, and does not only decline.
+    #[serde(default)]
+    cancel: bool,
 }
 
 /// Approve or deny an open approval.
@@ -292,7 +298,9 @@ async fn decide(
 ) -> Result<Json<CommandResult>> {
     let asker = caller.clone();
     let (row, open) = app.run(move |app| found(app, &asker, &id)).await?;
-    decide_at(&app, &caller, row, open.token, body.approve, body.reason).await.map(Json)
+    let Decision { approve, reason, content, cancel: cancels } = body;
+    let words = Words { reason, content: content.map(|content| content.0), cancels };
+    decide_at(&app, &caller, row, open.token, approve, words).await.map(Json)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use axum::{Json, extract::State};
 use mainspring_engine::{EngineError, clock::now_ms, execution_tree::OpenGate, journal_loader::LoadError};
 use mainspring_kernel::{
     cbor,
+    decide::Words,
     hash::Hash,
     input::Input,
     key::ExecutionKey,
@@ -54,6 +55,12 @@ struct Approve {
     /// Reason, recorded in the journal and the audit log.
     #[schema(max_length = 2000)]
     reason: Option<String>,
+    /// Content of the form that a tool server asks for, as an object from fields to values; only with an approval.
+    #[schema(value_type = Option<serde_json::Value>)]
+    content: Option<Data>,
+    /// With a denial of a form: true if the person cancels, and does not only decline.
+    #[serde(default)]
+    cancel: bool,
 }
 
 /// Result of an input.
@@ -213,13 +220,14 @@ pub(super) async fn decide(
     row: ExecutionRow,
     token: String,
     approve: bool,
-    reason: Option<String>,
+    words: Words,
 ) -> Result<CommandResult> {
-    check_reason(reason.as_deref())?;
+    check_reason(words.reason.as_deref())?;
     let asker = caller.clone();
     let (row, open) = app.run(move |app| opened(app, &asker, &row, &token).map(|open| (row, open))).await?;
     let decision = if approve { Decision::Approve } else { Decision::Deny };
-    let (reason, by) = (Value::from(reason), caller.user.clone());
+    let reason = words.to_reason(&open.gate, decision).map_err(|why| Problem::field("content", why))?;
+    let by = caller.user.clone();
     let detail =
         [("step", open.path.as_str().into()), ("decision", decision.name().into()), ("reason", reason.clone())];
     let made_by = caller.made_by.as_deref().map(|maker| ("madeBy", Value::from(maker)));
@@ -231,7 +239,6 @@ pub(super) async fn decide(
         let message = "The approval was already decided, or you have already decided it.";
         return Err(Problem::new(Code::InvalidResumeToken, message));
     }
-    app.bus.publish("workflow.approval.decided", &caller.organization, &row.id);
     done(app, row.key, delivered).await
 }
 
@@ -247,7 +254,9 @@ async fn approve(
 ) -> Result<Json<CommandResult>> {
     let asker = caller.clone();
     let row = app.run_short(move |app| visible_execution(app, &asker, &id)).await?;
-    decide(&app, &caller, row, body.resume_token, body.approve, body.reason).await.map(Json)
+    let Approve { approve, resume_token, reason, content, cancel: cancels } = body;
+    let words = Words { reason, content: content.map(|content| content.0), cancels };
+    decide(&app, &caller, row, resume_token, approve, words).await.map(Json)
 }
 
 /// A cancel request.

@@ -208,10 +208,10 @@ async fn send_events(
 /// The event for one watcher. An event of a gate gets the resume token if the watcher may decide there at this time.
 async fn for_watcher(app: &App, caller: &Caller, row: &ExecutionRow, event: Arc<StreamEvent>) -> Arc<StreamEvent> {
     let Some(opens) = &event.opens else { return event };
-    let (asker, row, approvers) = (caller.clone(), row.clone(), opens.approvers.clone());
+    let (asker, row, opened) = (caller.clone(), row.clone(), opens.clone());
     let may_decide = app.run_short(move |app| {
         let now = current_caller(app, &asker)?;
-        Ok(now.is_some_and(|now| may_decide_among(&now, &row, &approvers)))
+        Ok(now.is_some_and(|now| may_decide_among(&now, &row, &opened.approvers, opened.is_for_admins)))
     });
     match (may_decide.await, json::value(event.data.as_bytes())) {
         (Ok(true), Ok(Value::Map(mut map))) => {

@@ -100,8 +100,8 @@ fn rows(
             if page.is_full() {
                 break;
             }
-            let ExecutionRow { workflow, workflow_name, workflow_version, idempotency_key, session_id, .. } = &row;
-            let texts = [workflow, workflow_name, workflow_version, &row.error, idempotency_key, session_id];
+            let ExecutionRow { workflow, names, workflow_version, idempotency_key, session_id, .. } = &row;
+            let texts = [workflow, &names.workflow_name, workflow_version, &row.error, idempotency_key, session_id];
             let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
             let (error, read) = listed_error::error(store, &row)?;
             page.add((row, error), bytes + read);
@@ -224,7 +224,7 @@ async fn wait(
 mod tests {
     use mainspring_kernel::{hash::Hash, stored_frame::StoredFrame};
     use mainspring_store::prelude::*;
-    use mainspring_store::{Batch, Fence, Part, memory::MemoryStore};
+    use mainspring_store::{Batch, Fence, Part, StartNames, memory::MemoryStore};
 
     use super::*;
 
@@ -238,8 +238,8 @@ mod tests {
             workflow_id: None,
             trigger_id: None,
             parent: None,
-            parent_id: None,
-            workflow_name: None,
+            names: StartNames::default(),
+            usage: None,
             workflow: None,
             workflow_version: Some("1".repeat(length)),
             workflow_hash: String::new(),

@@ -21,15 +21,17 @@ use crate::{
         timestamps,
     },
     resources::{
-        Proposal, ProposalStatus, Written,
+        Proposal, ProposalStatus, RolloutPlan, Written,
         repository::{Listing, Repository, Stored},
     },
     routes::workflows::{SavedBody, found},
     services::{
+        begin_rollout::NewRollout,
         proposal_review::Subject,
         proposal_shadow::{self, Against, StoredShadow},
         proposal_status::status_at,
-        proposals::{self, NewProposal, NewReview, Shown},
+        proposals::{self, NewProposal, NewReview, Shown, Treatment},
+        rollout_choice::check_plan,
         write_proposal::{self, IntentRequest},
     },
 };
@@ -153,8 +155,10 @@ impl From<StoredShadow> for ShadowBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ApplyRequest {
-    /// Treatment of executions that run; default `pin`.
+    /// Treatment of executions that run; default `pin`. With `rollout`, that of its promotion.
     while_running: Option<WhileRunning>,
+    /// Begins a rollout: some of the new starts take the definition, and the workflow keeps the present one for the others.
+    rollout: Option<RolloutPlan>,
 }
 
 /// Treatment of the workflow's unfinished executions when a proposal is applied.
@@ -292,6 +296,8 @@ struct AppliedBody {
     version: String,
     /// Treatment of the executions that ran: `pin`, `strict` or `drain`; null in proposals of older releases.
     while_running: Option<String>,
+    /// The rollout that it began; null if all starts took the definition at once.
+    rollout_id: Option<String>,
     /// Time, RFC 3339.
     at: String,
 }
@@ -395,6 +401,7 @@ fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody 
             by: applied.by,
             version: applied.version,
             while_running: applied.while_running,
+            rollout_id: applied.rollout,
             at: timestamps::text(applied.at),
         }),
         failure,
@@ -618,7 +625,7 @@ async fn apply(
     PathParams((id, proposal)): PathParams<(String, String)>,
     Body(request): Body<ApplyRequest>,
 ) -> Result<Json<AppliedProposal>> {
-    let treatment = match request.while_running.unwrap_or(WhileRunning::Pin) {
+    let while_running = match request.while_running.unwrap_or(WhileRunning::Pin) {
         WhileRunning::Pin => proposals::WhileRunning::Pin,
         WhileRunning::Strict => proposals::WhileRunning::Strict,
         WhileRunning::Drain => proposals::WhileRunning::Drain,
@@ -627,8 +634,17 @@ async fn apply(
             return Err(Problem::field("whileRunning", message));
         }
     };
+    if request.rollout.is_some() && while_running == proposals::WhileRunning::Strict {
+        let message = "a rollout has executions that run: use `pin` or `drain`, which its promotion obeys";
+        return Err(Problem::field("whileRunning", message));
+    }
+    let rollout = request.rollout.map(|plan| {
+        check_plan(&plan)?;
+        NewRollout::of(plan, while_running.name())
+    });
+    let treatment = Treatment { while_running, rollout: rollout.transpose()? };
     app.run(move |app| {
-        let (shown, saved) = proposals::apply(app, &caller, &proposal, treatment, || found(app, &caller, &id))?;
+        let (shown, saved) = proposals::apply(app, &caller, &proposal, &treatment, || found(app, &caller, &id))?;
         Ok(Json(AppliedProposal { proposal: detailed(shown), workflow: SavedBody::from(saved) }))
     })
     .await

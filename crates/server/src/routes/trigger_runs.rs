@@ -5,6 +5,7 @@ use mainspring_kernel::{
     plan::Constraints,
     value::{Map, Value},
 };
+use mainspring_store::ExecutionRow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -30,6 +31,7 @@ use crate::{
     },
     services::{
         fire_trigger::{Firing, fire, log_run, write_runs},
+        prompts::requests::{self, Accepted},
         run_log::RunEntry,
         start_execution::{Starting, earlier, manual_key},
         trigger_event::{Event, MappedEvent},
@@ -116,24 +118,48 @@ struct DeliveryBody {
     at: String,
     /// `webhook`, `schedule` or `manual`.
     source: String,
-    /// An execution was started or found, or the event started none.
+    /// An execution was started or found, or the event started none; or the outcome of a prompt.
     outcome: RunOutcome,
-    /// HTTP status of the response; null for ticks.
+    /// HTTP status of the response, for a prompt that of the orchestrator; null for ticks.
     status: Option<u16>,
     /// Id of the execution that was started or found.
     execution_id: Option<String>,
     /// Id that the sender gave the delivery, or the UTC minute of the tick.
     delivery_id: Option<String>,
-    /// Reason of a refusal, or the variables without a value.
+    /// Reason of a refusal or failure, or the variables without a value.
     reason: Option<String>,
+    /// Id of the prompt, the same as in `webhook-id`; null for others.
+    prompt_id: Option<String>,
 }
 
 /// A repeated delivery.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Redelivered {
-    /// Execution, as in `/api/executions/{id}`.
-    execution_id: String,
+    /// Execution, as in `/api/executions/{id}`; null for a prompt.
+    execution_id: Option<String>,
+    /// Id of the accepted prompt; null for an execution.
+    prompt_id: Option<String>,
+}
+
+/// An accepted prompt for the orchestrator.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AcceptedPrompt {
+    /// Id of the prompt, the same as in `webhook-id`.
+    prompt_id: String,
+    /// True if an earlier request with the same id was accepted.
+    existed: bool,
+}
+
+/// The result of a run: an execution, or a prompt for the orchestrator.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum RunResult {
+    /// The trigger started its workflow.
+    Execution(Box<Started>),
+    /// The target of the trigger is `orchestrator`.
+    Prompt(AcceptedPrompt),
 }
 
 /// A request without fields.
@@ -156,29 +182,39 @@ async fn mapped(app: &App, event: Event, trigger: &Stored<Trigger>) -> Result<(V
     .await
 }
 
-/// Start the workflow of a trigger as the caller, with the variables that its mapping takes from the event. A disabled
+/// Start the workflow of a trigger as the caller, with the variables that its mapping takes from the event. A trigger with
+/// the target `orchestrator` sends its prompt; it has no variables, and only its owner and admins may run it. A disabled
 /// trigger can be run too.
 #[utoipa::path(post, path = "/api/triggers/{id}/run", tag = "triggers", params(("id" = String, Path)),
     request_body = RunBody, extensions(("x-permission" = json!("executions:start"))),
-    responses((status = 200, body = Started, description = "An earlier request with the same id started the execution"),
-        (status = 202, body = Started), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = RunResult, description = "An earlier request with the same id was accepted"),
+        (status = 202, body = RunResult), (status = 409, body = ProblemBody)))]
 async fn run(
     State(app): State<App>,
     caller: Caller,
     PathParams(id): PathParams<String>,
     Body(body): Body<RunBody>,
-) -> Result<(StatusCode, Json<Started>)> {
+) -> Result<(StatusCode, Json<RunResult>)> {
     let client_request = match body.client_request_id {
         Some(name) if (1..=200).contains(&name.chars().count()) => name,
         Some(_) => return Err(Problem::field("clientRequestId", "it must have 1 to 200 characters")),
         None => random(16)?,
     };
+    let has_event = body.event.is_some();
     let (event, own) = (read_event(body.event)?, object("variables", body.variables)?);
     let (asker, name) = (caller.clone(), client_request.clone());
-    let (trigger, workflow, found) = app.run_short(move |app| look_up(app, &asker, &id, &name)).await?;
+    let (trigger, target) = app.run_short(move |app| look_up(app, &asker, &id, &name)).await?;
+    let (workflow, found) = match target {
+        Some(target) => target,
+        None if has_event || !own.is_empty() => {
+            let message = "a prompt has no event and no variables; leave `event` and `variables` out";
+            return Err(Problem::field("event", message));
+        }
+        None => return run_prompt(&app, caller, trigger, client_request).await,
+    };
     if let Some(row) = found {
         let started = app.run(move |app| repeated(app, &caller, &row)).await?;
-        return Ok((StatusCode::OK, Json(started)));
+        return Ok((StatusCode::OK, Json(RunResult::Execution(Box::new(started)))));
     }
     let (event, mapped) = mapped(&app, event, &trigger).await?;
     let metadata =
@@ -206,18 +242,33 @@ async fn run(
         reason: mapped.missing_text(),
     };
     log_run(&app, &caller.organization, &trigger.id, entry);
-    Ok((status, Json(started)))
+    Ok((status, Json(RunResult::Execution(Box::new(started)))))
 }
 
-type Found = (Stored<Trigger>, Stored<Workflow>, Option<mainspring_store::ExecutionRow>);
+/// Accepts the prompt of a trigger.
+async fn run_prompt(
+    app: &App,
+    caller: Caller,
+    trigger: Stored<Trigger>,
+    request: String,
+) -> Result<(StatusCode, Json<RunResult>)> {
+    let accepted = app.run(move |app| requests::accept(app, &caller, &trigger, &request)).await?;
+    let status = if accepted.existed { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let Accepted { prompt: prompt_id, existed } = accepted;
+    Ok((status, Json(RunResult::Prompt(AcceptedPrompt { prompt_id, existed }))))
+}
 
-fn look_up(app: &App, caller: &Caller, id: &str, client_request: &str) -> Result<Found> {
+/// The workflow of a trigger with the execution that an earlier request has started; `None` for a prompt.
+type Target = Option<(Stored<Workflow>, Option<ExecutionRow>)>;
+
+fn look_up(app: &App, caller: &Caller, id: &str, client_request: &str) -> Result<(Stored<Trigger>, Target)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
     let trigger = repository.require::<Trigger>(id)?;
-    let workflow = repository.require::<Workflow>(&trigger.body.workflow)?;
+    let Some(workflow) = &trigger.body.workflow else { return Ok((trigger, None)) };
+    let workflow = repository.require::<Workflow>(workflow)?;
     let key = manual_key(&workflow.id, &caller.user, client_request);
     let found = earlier(app, caller, &workflow.id, &key)?;
-    Ok((trigger, workflow, found))
+    Ok((trigger, Some((workflow, found))))
 }
 
 /// Apply the variable mapping of a trigger to an event. Starts nothing.
@@ -262,14 +313,15 @@ async fn deliveries(
 }
 
 fn delivery(run: Run) -> DeliveryBody {
-    let Run { id, at, source, outcome, status, execution, delivery, reason } = run;
-    let at = timestamps::text(at);
-    DeliveryBody { id, at, source, outcome, status, execution_id: execution, delivery_id: delivery, reason }
+    let Run { id, at, source, outcome, status, execution: execution_id, delivery: delivery_id, reason, prompt } = run;
+    let (at, prompt_id) = (timestamps::text(at), prompt);
+    DeliveryBody { id, at, source, outcome, status, execution_id, delivery_id, reason, prompt_id }
 }
 
 /// Deliver the event of an earlier run again, through the present mapping. It starts another execution as the owner of
 /// the workflow, with the permissions that the caller has too. Only the owner and admins may do that. A refused delivery
-/// cannot be repeated, since its body is not kept.
+/// cannot be repeated, since its body is not kept. A trigger with the target `orchestrator` sends its present prompt as a
+/// new message that names the earlier one.
 #[utoipa::path(post, path = "/api/triggers/{id}/deliveries/{deliveryId}/redeliver", tag = "triggers",
     params(("id" = String, Path), ("deliveryId" = String, Path)), request_body = Nothing,
     extensions(("x-permission" = json!("executions:start"))),
@@ -281,7 +333,14 @@ async fn redeliver(
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<Redelivered>)> {
     let asker = caller.clone();
-    let (mut trigger, run, event) = app.run(move |app| stored_event(app, &asker, &id, &delivery)).await?;
+    let (mut trigger, run) = app.run(move |app| stored_run(app, &asker, &id, &delivery)).await?;
+    if trigger.body.config.prompt().is_some() {
+        let accepted = app.run(move |app| requests::redeliver(app, &caller, &trigger, &run)).await?;
+        let redelivered = Redelivered { execution_id: None, prompt_id: Some(accepted.prompt) };
+        return Ok((StatusCode::ACCEPTED, Json(redelivered)));
+    }
+    let (asker, of) = (caller.clone(), run.execution.clone());
+    let event = app.run(move |app| stored_event(app, &asker, of.as_deref())).await?;
     trigger.body.scopes = shared_scopes(&caller, &trigger.body.scopes)?;
     let (event, mapped) = mapped(&app, event, &trigger).await?;
     let metadata = [
@@ -308,7 +367,8 @@ async fn redeliver(
         reason: Some(format!("redelivered by {}", caller.user)),
     };
     log_run(&app, &caller.organization, &trigger.id, entry);
-    Ok((StatusCode::ACCEPTED, Json(Redelivered { execution_id: fired.execution_id })))
+    let redelivered = Redelivered { execution_id: Some(fired.execution_id), prompt_id: None };
+    Ok((StatusCode::ACCEPTED, Json(redelivered)))
 }
 
 /// The permissions of a trigger's executions that the caller has as well: a session or a narrow credential starts no
@@ -325,8 +385,8 @@ fn shared_scopes(caller: &Caller, scopes: &[Permission]) -> Result<Vec<Permissio
     Ok(shared)
 }
 
-/// Reads the event of a run from the journal of its execution.
-fn stored_event(app: &App, caller: &Caller, id: &str, run: &str) -> Result<(Stored<Trigger>, Run, Event)> {
+/// Reads a run of the log of an enabled trigger, for its owner or an admin.
+fn stored_run(app: &App, caller: &Caller, id: &str, run: &str) -> Result<(Stored<Trigger>, Run)> {
     write_runs(app);
     let repository = Repository::of(app.catalogue(), &caller.organization);
     let trigger = repository.require::<Trigger>(id)?;
@@ -345,12 +405,16 @@ fn stored_event(app: &App, caller: &Caller, id: &str, run: &str) -> Result<(Stor
     }
     let state = repository.get::<TriggerState>(id)?.map(|state| state.body).unwrap_or_default();
     let run = state.runs.into_iter().find(|known| known.id == run).ok_or_else(|| Problem::not_found("delivery"))?;
+    Ok((trigger, run))
+}
+
+/// Reads the event of a run from the journal of its execution.
+fn stored_event(app: &App, caller: &Caller, execution: Option<&str>) -> Result<Event> {
     let refused =
         || Problem::new(Code::Conflict, "This delivery started no execution, and its body is not kept. Send it again.");
-    let execution = visible_execution(app, caller, run.execution.as_deref().ok_or_else(refused)?)?;
+    let execution = visible_execution(app, caller, execution.ok_or_else(refused)?)?;
     let erased = || Problem::new(Code::Conflict, "The event of this delivery is not stored any more.");
     let start = app.engine.state(execution.key)?.start.ok_or_else(erased)?;
     let metadata = start.trigger.get("metadata").and_then(|metadata| metadata.get("event"));
-    let event = metadata.and_then(Event::of_value).ok_or_else(erased)?;
-    Ok((trigger, run, event))
+    metadata.and_then(Event::of_value).ok_or_else(erased)
 }

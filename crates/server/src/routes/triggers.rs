@@ -22,7 +22,7 @@ use crate::{
         timestamps,
     },
     resources::{
-        Trigger, TriggerConfig, TriggerState,
+        PromptState, Trigger, TriggerConfig, TriggerState,
         repository::{Listing, Repository},
     },
     services::{
@@ -47,9 +47,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 pub(super) struct TriggerBody {
     /// Id, unique in the organization.
     id: String,
-    /// Workflow, as in `/api/workflows/{id}`.
-    workflow_id: String,
-    /// Id of the workflow's owner, as whom its executions run.
+    /// Workflow, as in `/api/workflows/{id}`; null for the target `orchestrator`.
+    workflow_id: Option<String>,
+    /// Id of the workflow's owner, as whom its executions run. For the target `orchestrator`, the member who created it.
     user_id: String,
     /// Display name.
     name: String,
@@ -80,12 +80,54 @@ pub(super) struct TriggerBody {
 struct TriggerRuns {
     /// Next starts of an enabled schedule, RFC 3339; empty for other types.
     next_runs: Vec<String>,
-    /// Time of the last started execution, RFC 3339.
+    /// Time of the last started execution or accepted prompt, RFC 3339.
     last_run_at: Option<String>,
     /// Id of the last started execution.
     last_execution_id: Option<String>,
     /// Reason why the server has stopped the trigger; null if it has not.
     stopped: Option<StoppedBody>,
+    /// The prompts of the target `orchestrator`; null for others.
+    prompts: Option<PromptsBody>,
+}
+
+/// Prompts of a trigger that wait for their delivery.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PromptsBody {
+    /// Number of prompts that are not delivered yet.
+    waiting: u32,
+    /// The last failed attempt since the last delivery; null if there is none.
+    last_failure: Option<PromptFailureBody>,
+}
+
+/// A failed attempt to deliver a prompt.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PromptFailureBody {
+    /// Id of the prompt, the same as in `webhook-id`.
+    prompt_id: String,
+    /// Time, RFC 3339.
+    at: String,
+    /// Error code, such as `http_status:503`, or the reason why no request was sent.
+    error: String,
+    /// Number of failed attempts of this prompt.
+    attempts: u32,
+    /// Time of the next attempt, RFC 3339; null if it is not sent any more.
+    next_attempt_at: Option<String>,
+}
+
+/// The prompts of a trigger, null for other targets.
+fn prompts(config: &TriggerConfig, state: Option<PromptState>) -> Option<PromptsBody> {
+    config.prompt()?;
+    let PromptState { waiting, last_failure } = state.unwrap_or_default();
+    let last_failure = last_failure.map(|failure| PromptFailureBody {
+        prompt_id: failure.prompt,
+        at: timestamps::text(failure.at),
+        error: failure.error,
+        attempts: failure.attempts,
+        next_attempt_at: (failure.next_at > 0).then(|| timestamps::text(failure.next_at)),
+    });
+    Some(PromptsBody { waiting, last_failure })
 }
 
 /// Reason why the server has stopped a trigger.
@@ -130,7 +172,7 @@ struct NoFields {}
 
 fn body(app: &App, trigger: TriggerWithState) -> TriggerBody {
     let TriggerWithState { stored, state } = trigger;
-    let TriggerState { last_run_at, last_execution, stopped, .. } = state;
+    let TriggerState { last_run_at, last_execution, stopped, prompts: waiting, .. } = state;
     let next_runs = next_runs(&stored.id, &stored.body, app.now_ms());
     let Trigger { workflow, user, name, enabled, config, variable_mapping, created_by, created_at, updated_at, .. } =
         stored.body;
@@ -138,6 +180,7 @@ fn body(app: &App, trigger: TriggerWithState) -> TriggerBody {
         TriggerConfig::Webhook(webhook) => Some(format!("{}/webhooks/{}", app.settings.base, webhook.path)),
         _ => None,
     };
+    let prompts = prompts(&config, waiting);
     TriggerBody {
         id: stored.id,
         workflow_id: workflow,
@@ -157,6 +200,7 @@ fn body(app: &App, trigger: TriggerWithState) -> TriggerBody {
                 message: stopped.message,
                 at: timestamps::text(stopped.at),
             }),
+            prompts,
         },
         created_by,
         created_at: timestamps::text(created_at),

@@ -23,7 +23,7 @@ use crate::{
         timestamps,
     },
     resources::{
-        Drain, Source, Version, VersionReturn, Workflow,
+        ActiveRollout, Drain, Source, Version, VersionReturn, Workflow,
         repository::{Listing, Repository, Stored},
     },
     services::{
@@ -73,10 +73,35 @@ pub(crate) struct WorkflowBody {
     tags: Vec<String>,
     /// The drain since a proposal was applied with `drain`; null if there is none.
     draining: Option<DrainBody>,
+    /// The rollout, while some of the starts take the definition of a proposal; null if there is none.
+    rollout: Option<ActiveRolloutBody>,
     /// Time of creation, RFC 3339.
     created_at: String,
     /// Time of the last change, RFC 3339.
     updated_at: String,
+}
+
+/// The rollout of a workflow.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ActiveRolloutBody {
+    /// Id, as in `/api/workflows/{id}/rollouts/{rolloutId}`.
+    id: String,
+    /// The applied proposal.
+    proposal_id: String,
+    /// Percentage of the starts that take the candidate.
+    percent: u32,
+    /// Semantic version of the candidate.
+    candidate_version: String,
+    /// `workflowHash` of the candidate in the history.
+    candidate_hash: String,
+}
+
+impl From<ActiveRollout> for ActiveRolloutBody {
+    fn from(ActiveRollout { id, proposal, percent, candidate, .. }: ActiveRollout) -> Self {
+        let (candidate_version, candidate_hash) = (candidate.version, candidate.hash);
+        Self { id, proposal_id: proposal, percent, candidate_version, candidate_hash }
+    }
 }
 
 /// A drain of a workflow: executions of its new definitions wait until none of an older one is unfinished.
@@ -125,6 +150,7 @@ impl From<Stored<Workflow>> for WorkflowBody {
             created_at,
             updated_at,
             drain,
+            rollout,
             revision: _,
         } = stored.body;
         Self {
@@ -139,6 +165,7 @@ impl From<Stored<Workflow>> for WorkflowBody {
             enabled,
             tags,
             draining: drain.map(Into::into),
+            rollout: rollout.map(Into::into),
             created_at: timestamps::text(created_at),
             updated_at: timestamps::text(updated_at),
         }

@@ -29,6 +29,7 @@ use crate::{
     services::{
         compile_budget::Within,
         plan_cache::CompiledPlan,
+        rollout_choice::{Chosen, choose},
         workflow_names::{PendingChange, resolve_started},
     },
 };
@@ -114,6 +115,9 @@ pub(crate) fn keep(app: &App, organization: &str, compiled: Compiled) -> Compile
 /// neither the sandbox nor a workspace.
 pub(crate) fn is_light(app: &App, organization: &str, workflow: &Workflow) -> bool {
     let Some(CompiledPlan { plan, .. }) = app.plans.get(organization, &workflow.hash) else { return false };
+    if workflow.rollout.is_some() {
+        return false;
+    }
     let is_light = |step: &Step| match &step.work {
         work if work.may_run_scripts() => false,
         Work::Subworkflow { .. } => false,
@@ -125,8 +129,14 @@ pub(crate) fn is_light(app: &App, organization: &str, workflow: &Workflow) -> bo
     plan.input_schema.is_none() && plan.steps.iter().all(is_light)
 }
 
-/// Builds the request that starts a workflow, with the plans of all workflows that it may start in turn.
-pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workflow, by: &str) -> Result<StartRequest> {
+/// Builds the request that starts a workflow, with the plans of all workflows that it may start in turn. Rollouts of these
+/// choose by the key of the start.
+pub(crate) fn request_of(
+    app: &App,
+    repository: Repository<'_>,
+    workflow: &Workflow,
+    (by, key): (&str, &str),
+) -> Result<StartRequest> {
     let CompiledPlan { plan, stored, .. } = plan_of(app, repository.organization(), workflow)?;
     let mut known = Map::new();
     // The definition and the drain of a workflow are one row, so a start of a new definition knows of its drain.
@@ -139,7 +149,8 @@ pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workf
             let message = format!("it starts `{name}`, which is disabled");
             return Err(NotResolved(Problem::new(Code::WorkflowDisabled, message)));
         }
-        known.insert(name.into(), Value::map(trigger_fields(&child)));
+        let Chosen { workflow: child, rollout } = choose(repository, &child, key)?;
+        known.insert(name.into(), Value::map(trigger_fields(&child).into_iter().chain(rollout)));
         drains |= child.body.drain.is_some();
         Ok(plan_of(app, repository.organization(), &child.body)?.plan)
     });

@@ -84,6 +84,8 @@ pub(crate) struct OpenedGate {
     pub token: String,
     /// The named approvers; empty for the owner and the admins.
     pub approvers: Vec<String>,
+    /// True if only admins may decide.
+    pub is_for_admins: bool,
 }
 
 impl fmt::Debug for OpenedGate {

@@ -328,7 +328,7 @@ pub(crate) fn attempts(
 #[cfg(test)]
 pub(crate) mod tests {
     use mainspring_kernel::stored_frame::StoredFrame;
-    use mainspring_store::{Batch, Fence, Part, memory::MemoryStore, prelude::*};
+    use mainspring_store::{Batch, Fence, Part, StartNames, memory::MemoryStore, prelude::*};
 
     use super::*;
 
@@ -341,8 +341,8 @@ pub(crate) mod tests {
             workflow_id: Some("w:1".into()),
             trigger_id: None,
             parent: None,
-            parent_id: parent.map(name),
-            workflow_name: None,
+            names: StartNames { parent_id: parent.map(name), ..StartNames::default() },
+            usage: None,
             workflow: None,
             workflow_version: None,
             workflow_hash: String::new(),
@@ -396,7 +396,7 @@ pub(crate) mod tests {
         let key = |number: u8| Some(text_of_key(&row(number, None)));
         assert_eq!(above[..3], [(None, Some(0)), (key(1), Some(1)), (key(2), Some(2))]);
         assert_eq!(above[3..], [(None, None), (key(5), None)]);
-        let older = ExecutionRow { parent_id: None, ..row(2, Some(1)) };
+        let older = ExecutionRow { names: StartNames::default(), ..row(2, Some(1)) };
         assert_eq!(parents.above(&older).unwrap(), (None, None));
     }
 

@@ -7,6 +7,7 @@ use mainspring_engine::{
     EngineError, envelope,
     execution_tree::{ExecutionTree, OpenGate},
     journal_loader::Loader,
+    start_request::rollout_of,
 };
 use mainspring_kernel::{
     decide::usage_of,
@@ -102,7 +103,7 @@ impl From<&ExecutionRow> for ExecutionSummary {
             id: row.id.clone(),
             workflow: ExecutionWorkflow {
                 workflow_id: row.workflow_id.clone(),
-                workflow_name: row.workflow_name.clone().or_else(|| row.workflow.clone()),
+                workflow_name: row.names.workflow_name.clone().or_else(|| row.workflow.clone()),
                 workflow_version: row.workflow_version.clone(),
                 workflow_hash: row.workflow_hash.clone(),
             },
@@ -177,11 +178,16 @@ pub(crate) struct ExecutionBody {
     /// All open approvals, including those of child executions. Each has `id` and `decideUrl`, as in `/api/approvals`.
     #[schema(value_type = Vec<Object>)]
     pub approvals: Vec<Data>,
-    /// Usage of its agents and its ended children: `{used, reserved, limits, left, raised}`, each with `tokens`,
-    /// `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. Null for an execution
-    /// without agents.
+    /// Usage of its agents and its ended children: `{used, reserved, limits, left, raised, steps}`, each with `tokens`,
+    /// `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. `steps` has the used
+    /// amounts of each step by its id. Null for an execution without agents.
     #[schema(value_type = Option<Object>)]
     pub usage: Data,
+    /// The rollout that chose its definition: `{id, version, percent, bucket}`, `version` being `candidate` or `stable`. The
+    /// bucket is a hash of the key of the start, 0 to 9999; the candidate has those below the percentage. Null if the
+    /// workflow had no rollout.
+    #[schema(value_type = Option<Object>)]
+    pub rollout: Data,
     /// Reason of the quarantine; null if the execution is not quarantined.
     pub quarantined: Option<String>,
     #[serde(flatten)]
@@ -296,6 +302,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
     let first = details.tree.gates.first().filter(|open| may_decide(caller, row, open));
     // Rows of older releases lack the workflow's display name; the journal has it.
     let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
+    let rollout = start.and_then(|start| rollout_of(&start.trigger, state.lineage.depth > 0));
     let mut summary = ExecutionSummary::from(row);
     summary.workflow.workflow_name = named.map(Into::into).or(summary.workflow.workflow_name);
     ExecutionBody {
@@ -311,6 +318,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
         requires_approval: approvals.first().cloned().unwrap_or_default(),
         approvals,
         usage: Data(usage_of(state).unwrap_or_default()),
+        rollout: Data(rollout.cloned().unwrap_or_default()),
         quarantined: details.quarantined.clone(),
         included: IncludedParts::default(),
     }

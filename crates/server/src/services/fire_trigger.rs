@@ -55,8 +55,8 @@ pub(crate) fn owner_of(app: &App, organization: &str, trigger: &Stored<Trigger>)
     let member = Repository::of(app.catalogue(), organization).get::<Member>(user)?;
     let removed = || {
         let message = format!(
-            "The owner `{user}` of this trigger's workflow is no longer a member. The trigger has stopped; save the workflow \
-             as a present member, and create the trigger anew."
+            "The owner `{user}` of this trigger is no longer a member. The trigger has stopped; save its workflow as a \
+             present member, and create the trigger anew."
         );
         Problem::new(Code::TriggerOwnerRemoved, message)
     };
@@ -113,10 +113,11 @@ enum Found {
 
 fn look_up(app: &App, organization: &str, trigger: &Stored<Trigger>, key: &str) -> Result<(Caller, Found)> {
     let owner = owner_of(app, organization, trigger)?;
-    if let Some(row) = earlier(app, &owner, &trigger.body.workflow, key)? {
+    let id = trigger.body.workflow.as_deref().ok_or_else(|| Problem::not_found("workflow"))?;
+    if let Some(row) = earlier(app, &owner, id, key)? {
         return Ok((owner, Found::Earlier(Box::new(row))));
     }
-    let workflow = Repository::of(app.catalogue(), organization).require::<Workflow>(&trigger.body.workflow)?;
+    let workflow = Repository::of(app.catalogue(), organization).require::<Workflow>(id)?;
     // A trigger that was created while its workflow was deleted may find a later workflow of that id. Its definition must
     // not run with the rights of another member.
     if workflow.body.user != owner.user {

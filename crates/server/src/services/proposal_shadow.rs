@@ -20,8 +20,9 @@ use crate::{
     },
     services::{
         compile::compile,
+        proposal_checks::check_decides,
         proposal_status::status_at,
-        proposals::{TRIES, audit, check_decides},
+        proposals::{TRIES, audit},
         shadow_run::{Bounds, ShadowRun, Source},
     },
 };

@@ -92,6 +92,7 @@ mod tests {
                 updated_at: 7,
                 revision: 1,
                 drain: None,
+                rollout: None,
             },
         };
         let proposal = |status, base_hash: &str, workflow_created_at| Proposal {

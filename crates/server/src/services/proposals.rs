@@ -1,7 +1,7 @@
 //! Proposals of changes: creates, reviews and applies them, and returns workflows to earlier definitions.
 
 use mainspring_engine::clock::now_ms;
-use mainspring_kernel::{document::Document, hash::Hash, limits::REASON_CHARS_MAX, value::Value};
+use mainspring_kernel::{document::Document, limits::REASON_CHARS_MAX, value::Value};
 use mainspring_store::{Change, Filter};
 
 use crate::{
@@ -16,32 +16,25 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        Applied, Author, FOUR_EYES_FEATURE, Organization, Proposal, ProposalStatus, ProposedChange, Review,
-        SHADOW_FEATURE, Source, Workflow, Written, proposal_key,
+        Applied, Author, Proposal, ProposalStatus, ProposedChange, Review, SHADOW_FEATURE, Source, Workflow, Written,
+        proposal_key,
         repository::{Repository, Stored, entry, with_retries},
     },
     services::{
-        compile::{compile, plan_of},
+        begin_rollout::{NewRollout, begin, check_can_begin},
+        compile::compile,
         drains::{UNFINISHED, announce_end, check_can_drain},
+        proposal_checks::{check_base, check_decides, check_permits, check_text, expiry, needs_four_eyes, requires},
         proposal_review::{self, Subject, subject},
         proposal_status::{Move, after, status_at},
+        rollout_choice::check_none,
         save_workflow::{Draft, Origin, Saved, replacement},
-        scenarios,
+        scenarios::{self, Verdict},
     },
 };
 
 /// Attempts of a change that conflicts with concurrent ones.
 pub(super) const TRIES: usize = 5;
-
-/// Milliseconds until a proposal expires (first specification, 12.1).
-pub(crate) const EXPIRY_DEFAULT_MS: u64 = 14 * 24 * 3_600_000;
-
-/// Longest time until a proposal expires: the retention of proposals in the first specification, 12.1.
-const EXPIRY_MAX_MS: u64 = 365 * 24 * 3_600_000;
-
-/// Shortest time until a proposal expires. Expired proposals are kept and not counted, so a shorter time would let a program
-/// write without a bound.
-const EXPIRY_MIN_MS: u64 = 3_600_000;
 
 /// Most open proposals of one workflow: more than people review, and few enough that a program that proposes in a loop is
 /// stopped.
@@ -101,9 +94,18 @@ pub(crate) enum WhileRunning {
     Drain,
 }
 
+/// The way in which a proposal is applied.
+#[derive(Debug, Clone)]
+pub(crate) struct Treatment {
+    /// Unfinished executions, at the application or at the promotion of the rollout.
+    pub while_running: WhileRunning,
+    /// The rollout that it begins; `None` for all starts at once.
+    pub rollout: Option<NewRollout>,
+}
+
 impl WhileRunning {
     /// The name in JSON.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pin => "pin",
             Self::Strict => "strict",
@@ -160,7 +162,7 @@ pub(crate) fn create(
         applied: None,
         failure: None,
         shadow: None,
-        scenario_failure: scenarios::violated(app, &caller.organization, &workflow, &data.0)?,
+        scenario_failure: scenarios::judge(app, &caller.organization, &workflow, &data.0)?.failure(),
         expires_at,
         created_at: now,
         updated_at: now,
@@ -260,7 +262,7 @@ pub(crate) fn apply(
     app: &App,
     caller: &Caller,
     id: &str,
-    while_running: WhileRunning,
+    treatment: &Treatment,
     find: impl Fn() -> Result<Stored<Workflow>>,
 ) -> Result<(Shown, Saved)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
@@ -273,19 +275,19 @@ pub(crate) fn apply(
         if stored.body.status != ProposalStatus::Approved {
             return Err(not_approved(&status_at(&stored.body, &workflow, now)));
         }
-        check_running(app, caller, &workflow, while_running)?;
+        check_running(app, caller, &workflow, treatment)?;
         stored.body.updated_at = now;
         if now >= stored.body.expires_at {
             let problem = Problem::new(Code::Conflict, "The proposal has expired.");
             let moved = moved(repository, caller, id, stored, Move::Expire, &problem.message, &mut change);
             return moved.map(|()| (change, Outcome(Err(problem))));
         }
-        match applied(app, caller, repository, (id, while_running), &stored.body, &workflow) {
+        match applied(app, caller, (id, treatment), &stored.body, &workflow) {
             Ok((mut change, saved, subject)) => {
-                let version = saved.stored.body.version.clone();
-                let treatment = Some(while_running.name().into());
-                stored.body.applied =
-                    Some(Applied { by: caller.user.clone(), version, while_running: treatment, at: now });
+                let (version, by) = (new_version(&saved), caller.user.clone());
+                let while_running = Some(treatment.while_running.name().into());
+                let rollout = treatment.rollout.as_ref().map(|new| new.id.clone());
+                stored.body.applied = Some(Applied { by, version: version.clone(), while_running, rollout, at: now });
                 stored.body.status = after(stored.body.status, Move::Apply).unwrap_or(stored.body.status);
                 change.puts.push(repository.put(&stored.id, &stored.body, stored.version)?);
                 change.audit.push(audit(
@@ -295,8 +297,9 @@ pub(crate) fn apply(
                     &stored.body,
                     [
                         ("reviewHash", Value::from(subject.hash.as_str())),
-                        ("version", saved.stored.body.version.as_str().into()),
-                        ("whileRunning", while_running.name().into()),
+                        ("version", version.into()),
+                        ("whileRunning", treatment.while_running.name().into()),
+                        ("rollout", treatment.rollout.as_ref().map_or(Value::Null, |new| new.id.as_str().into())),
                     ],
                 ));
                 let status = stored.body.status;
@@ -316,7 +319,8 @@ pub(crate) fn apply(
             }
         }
     })?;
-    if outcome.0.as_ref().is_ok_and(|(_, saved)| saved.ends_drain || while_running == WhileRunning::Drain) {
+    let drains = treatment.while_running == WhileRunning::Drain && treatment.rollout.is_none();
+    if outcome.0.as_ref().is_ok_and(|(_, saved)| saved.ends_drain || drains) {
         app.engine.limits_changed(&caller.organization);
     }
     outcome.0
@@ -335,6 +339,8 @@ pub(crate) fn rollback(
         let Some(target) = proposal_review::entry(repository, &workflow.id, hash)? else {
             return Err(Problem::not_found("version"));
         };
+        // The present definition of a rollout is not all that starts take.
+        check_none(&workflow.id, &workflow.body)?;
         let is_there = workflow.body.hash == hash;
         // A rollback to the present definition checks the caller as well, and writes only the audit entry.
         let draft = Draft { data: Some(target.data), ..Draft::default() };
@@ -376,8 +382,12 @@ pub(crate) fn end_drain(
 }
 
 /// Checks that the executions that run permit an application.
-fn check_running(app: &App, caller: &Caller, workflow: &Stored<Workflow>, treatment: WhileRunning) -> Result<()> {
-    match treatment {
+fn check_running(app: &App, caller: &Caller, workflow: &Stored<Workflow>, treatment: &Treatment) -> Result<()> {
+    check_none(&workflow.id, &workflow.body)?;
+    if treatment.rollout.is_some() {
+        return check_can_begin(app, caller, workflow);
+    }
+    match treatment.while_running {
         WhileRunning::Pin => Ok(()),
         WhileRunning::Strict => check_idle(app, caller, workflow),
         WhileRunning::Drain => check_can_drain(app, caller, workflow),
@@ -405,6 +415,26 @@ fn check_idle(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result
     Err(Problem::new(Code::Conflict, message))
 }
 
+/// The version that an application gave to the definition.
+fn new_version(saved: &Saved) -> String {
+    let Workflow { version, rollout, .. } = &saved.stored.body;
+    rollout.as_ref().map_or(version, |rollout| &rollout.candidate.version).clone()
+}
+
+/// Checks before the promotion of a rollout that the review of its proposal is still valid.
+pub(super) fn check_reviewed(
+    app: &App,
+    caller: &Caller,
+    proposal: &Proposal,
+    workflow: &Stored<Workflow>,
+) -> Result<()> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    match reviewed(app, caller, repository, proposal, workflow) {
+        Ok(_) => Ok(()),
+        Err(Refusal::Later(problem) | Refusal::Void(problem) | Refusal::Failed(problem)) => Err(problem),
+    }
+}
+
 /// The reason for which an approved proposal is not applied.
 enum Refusal {
     /// The request can be repeated: nothing is written.
@@ -419,21 +449,46 @@ enum Refusal {
 fn applied(
     app: &App,
     caller: &Caller,
-    repository: Repository<'_>,
-    (id, while_running): (&str, WhileRunning),
+    (id, treatment): (&str, &Treatment),
     proposal: &Proposal,
     workflow: &Stored<Workflow>,
 ) -> Result<(Change, Saved, Subject), Refusal> {
-    let failed = |problem: Problem| match problem.code {
-        Code::Unavailable | Code::InternalError | Code::RateLimited | Code::Forbidden => Refusal::Later(problem),
-        _ => Refusal::Failed(problem),
-    };
+    let repository = Repository::of(app.catalogue(), &caller.organization);
     check_base(&proposal.change.base_hash, workflow).map_err(failed)?;
     if proposal.workflow_created_at != workflow.body.created_at {
         let message = "The proposal is for a deleted workflow of this id.";
         return Err(Refusal::Failed(Problem::new(Code::Conflict, message)));
     }
     check_permits(app, caller, workflow).map_err(failed)?;
+    let subject = reviewed(app, caller, repository, proposal, workflow)?;
+    let (change, saved) = match &treatment.rollout {
+        Some(new) => begin(app, caller, workflow.clone(), (id, &proposal.change.data), new),
+        None => {
+            let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
+            let drains = treatment.while_running == WhileRunning::Drain;
+            let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()), drains };
+            replacement(app, caller, workflow.clone(), &draft, &origin)
+        }
+    }
+    .map_err(failed)?;
+    Ok((change, saved, subject))
+}
+
+fn failed(problem: Problem) -> Refusal {
+    match problem.code {
+        Code::Unavailable | Code::InternalError | Code::RateLimited | Code::Forbidden => Refusal::Later(problem),
+        _ => Refusal::Failed(problem),
+    }
+}
+
+/// Checks that the review of a proposal is valid. Returns its subject.
+fn reviewed(
+    app: &App,
+    caller: &Caller,
+    repository: Repository<'_>,
+    proposal: &Proposal,
+    workflow: &Stored<Workflow>,
+) -> Result<Subject, Refusal> {
     let subject = subject(app, repository, &workflow.body.user, proposal).map_err(failed)?;
     let approvals = || proposal.reviews.iter().filter(|review| review.approve && !review.is_void);
     if !approvals().any(|review| review.hash == subject.hash) {
@@ -450,16 +505,11 @@ fn applied(
     if proposal.shadow.is_none() && requires(app, caller, SHADOW_FEATURE).map_err(failed)? {
         return Err(Refusal::Void(Problem::new(Code::Conflict, NO_SHADOW)));
     }
-    if let Some(why) =
-        scenarios::violated(app, &caller.organization, workflow, &proposal.change.data.0).map_err(failed)?
-    {
-        return Err(Refusal::Failed(Problem::new(Code::Conflict, why)));
+    match scenarios::judge(app, &caller.organization, workflow, &proposal.change.data.0).map_err(failed)? {
+        Verdict::Hold => Ok(subject),
+        Verdict::Violated(why) => Err(Refusal::Failed(Problem::new(Code::Conflict, why))),
+        Verdict::Unfinished(why) => Err(Refusal::Later(Problem::new(Code::Unavailable, why))),
     }
-    let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
-    let drains = while_running == WhileRunning::Drain;
-    let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()), drains };
-    let (change, saved) = replacement(app, caller, workflow.clone(), &draft, &origin).map_err(failed)?;
-    Ok((change, saved, subject))
 }
 
 /// Writes a move that ends a request with an error.
@@ -576,74 +626,6 @@ fn author(app: &App, caller: &Caller, execution: Option<&str>, workflow: &Stored
     Ok(Author { user, execution: execution.map(String::from), session, known_to })
 }
 
-pub(super) fn check_permits(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
-    if plan_of(app, &caller.organization, &workflow.body)?.plan.constraints.allow_self_modification {
-        return Ok(());
-    }
-    let message = format!(
-        "Self-modification is disabled for the workflow `{}`: its definition must have `constraints.allowSelfModification: true`.",
-        workflow.id
-    );
-    Err(Problem::new(Code::Conflict, message))
-}
-
-pub(super) fn check_base(base_hash: &str, workflow: &Stored<Workflow>) -> Result<()> {
-    if Hash::parse(base_hash).is_none() {
-        return Err(Problem::field("baseWorkflowHash", "it must be `sha256:` and 64 hexadecimal digits"));
-    }
-    if base_hash == workflow.body.hash {
-        return Ok(());
-    }
-    let message = format!(
-        "The base hash does not match: the proposal changes {base_hash}, and the workflow `{}` has {}.",
-        workflow.id, workflow.body.hash
-    );
-    Err(Problem::new(Code::Conflict, message))
-}
-
-/// Checks that the caller may review and apply: the owner of the workflow or an admin, in person.
-pub(super) fn check_decides(caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
-    if caller.is_person() && caller.may_act_for(&workflow.body.user) {
-        return Ok(());
-    }
-    let message = format!("Proposals for the workflow `{}` are decided by its owner and by admins.", workflow.id);
-    Err(Problem::new(Code::Forbidden, message))
-}
-
-fn needs_four_eyes(app: &App, caller: &Caller) -> Result<bool> {
-    requires(app, caller, FOUR_EYES_FEATURE)
-}
-
-/// True if the caller's organization has switched a feature on.
-fn requires(app: &App, caller: &Caller, feature: &str) -> Result<bool> {
-    let organization = Repository::of(app.catalogue(), "").require::<Organization>(&caller.organization)?;
-    Ok(organization.body.has(feature))
-}
-
-/// The time at which a proposal expires. Programs cannot shorten it.
-fn expiry(caller: &Caller, given: Option<u64>, now: u64) -> Result<u64> {
-    let least = if caller.is_person() { EXPIRY_MIN_MS } else { EXPIRY_DEFAULT_MS };
-    let refused = |message: &str| Err(Problem::field("expiresAt", message));
-    match given {
-        None => Ok(now + EXPIRY_DEFAULT_MS),
-        Some(at) if at <= now => refused("it is in the past"),
-        Some(at) if at < now + least && caller.is_person() => refused("it is less than an hour away"),
-        Some(at) if at < now + least => refused("a session or an agent proposes for at least 14 days; leave it out"),
-        Some(at) if at > now + EXPIRY_MAX_MS => refused("it is more than 365 days away"),
-        Some(at) => Ok(at),
-    }
-}
-
-pub(super) fn check_text(field: &str, text: Option<&str>, most: usize) -> Result<()> {
-    match text {
-        Some(text) if text.chars().count() > most => {
-            Err(Problem::field(field, format!("it has more than {most} characters")))
-        }
-        Some(text) if text.trim().is_empty() => Err(Problem::field(field, "it is blank: leave it out")),
-        _ => Ok(()),
-    }
-}
-
 pub(super) fn audit<const N: usize>(
     caller: &Caller,
     action: &str,
@@ -662,21 +644,6 @@ pub(super) fn audit<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::permission::Role;
-
-    #[test]
-    fn expiry_is_within_its_bounds() {
-        let person = Caller::example("acme", "ada");
-        let session = Caller { kind: Kind::Session { execution: "e".into() }, ..person.clone() };
-        let agent = Caller { role: Role::Agent, ..person.clone() };
-        let expires = |caller: &Caller, after: u64| expiry(caller, Some(5 + after), 5).is_ok();
-        for caller in [&person, &session, &agent] {
-            assert_eq!(expiry(caller, None, 5), Ok(5 + EXPIRY_DEFAULT_MS));
-            assert!(!expires(caller, 0) && !expires(caller, EXPIRY_MAX_MS + 1) && !expires(caller, EXPIRY_MIN_MS - 1));
-            assert!(expires(caller, EXPIRY_DEFAULT_MS) && expires(caller, EXPIRY_MAX_MS));
-        }
-        assert_eq!([&person, &session, &agent].map(|caller| expires(caller, EXPIRY_MIN_MS)), [true, false, false]);
-    }
 
     fn workflow() -> Stored<Workflow> {
         let body = Workflow {
@@ -693,6 +660,7 @@ mod tests {
             updated_at: 7,
             revision: 1,
             drain: None,
+            rollout: None,
         };
         Stored { id: "w".into(), version: 1, body }
     }

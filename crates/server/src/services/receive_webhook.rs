@@ -298,7 +298,8 @@ async fn key_of(
     if is_named {
         return Ok(key);
     }
-    let (organization, workflow) = (target.organization.clone(), target.trigger.body.workflow.clone());
+    let organization = target.organization.clone();
+    let workflow = target.trigger.body.workflow.clone().unwrap_or_default();
     app.run_short(move |app| unrepeated_key(app, (&organization, &workflow), key, now)).await
 }
 

@@ -64,7 +64,7 @@ impl PendingRuns {
         let Ok(id) = random(8) else { return false };
         let RunEntry { at, source, outcome, status, execution, delivery, reason } = entry;
         let reason = reason.map(|reason| reason.chars().take(RUN_REASON_CHARS_MAX).collect());
-        let run = Run { id, at, source: source.into(), outcome, status, execution, delivery, reason };
+        let run = Run { id, at, source: source.into(), outcome, status, execution, delivery, reason, prompt: None };
         let mut pending = lock(&self.pending);
         if pending.len() >= PENDING_MAX {
             return false;

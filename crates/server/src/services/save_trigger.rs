@@ -25,6 +25,7 @@ use crate::{
         repository::{Listing, Repository, Stored, entry, with_retries},
     },
     services::{
+        prompts::queue::remove_all,
         trigger_config::{ConfigBody, checked, parse_mapping},
         workflow_names::resolve,
     },
@@ -40,7 +41,8 @@ const NAME_MAX: usize = 200;
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct NewTrigger {
-    /// Id or slug of the workflow. Only its owner and admins may create triggers of it.
+    /// Id or slug of the workflow. Only its owner and admins may create triggers of it. A schedule with the target
+    /// `orchestrator` has none.
     pub workflow_id: Option<String>,
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
@@ -92,20 +94,17 @@ pub(crate) fn create(app: &App, caller: &Caller, new: &NewTrigger) -> Result<Tri
     let repository = Repository::of(app.catalogue(), &caller.organization);
     let id = format!("trg-{}", random(8)?);
     with_retries(app.catalogue(), TRIES, || {
-        let workflow = match &new.workflow_id {
-            Some(name) => resolve(repository, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))?,
-            None => return Err(Problem::field("workflowId", "name the workflow that the trigger starts")),
-        };
-        check_rights(caller, &workflow.body.user)?;
-        check_count(repository, &workflow.id)?;
         let config = checked(new.config.clone(), None, app.engine.key(), (&caller.organization, &id))?;
+        let (workflow, user) = target_of(app, caller, new.workflow_id.as_deref(), &config)?;
+        check_rights(caller, &user)?;
+        check_count(repository, workflow.as_deref())?;
         check_response(caller, &config)?;
         let mapping = new.variable_mapping.clone().unwrap_or_default();
-        parse_mapping(&mapping)?;
+        check_mapping(&config, &mapping)?;
         let now = app.now_ms();
         let trigger = Trigger {
-            workflow: workflow.id,
-            user: workflow.body.user,
+            workflow,
+            user,
             name: new.name.clone(),
             enabled: new.enabled.unwrap_or(true),
             config,
@@ -117,6 +116,47 @@ pub(crate) fn create(app: &App, caller: &Caller, new: &NewTrigger) -> Result<Tri
         };
         change_of(app, caller, Edit { id: &id, before: None, after: trigger, action: "trigger.create" })
     })
+}
+
+/// The workflow of a new trigger, and the member as whom it acts. A prompt has no workflow, and acts for the caller.
+fn target_of(
+    app: &App,
+    caller: &Caller,
+    workflow: Option<&str>,
+    config: &TriggerConfig,
+) -> Result<(Option<String>, String)> {
+    match (config.prompt(), workflow) {
+        (None, Some(name)) => {
+            let repository = Repository::of(app.catalogue(), &caller.organization);
+            let found = resolve(repository, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))?;
+            Ok((Some(found.id), found.body.user))
+        }
+        (None, None) => Err(Problem::field("workflowId", "name the workflow that the trigger starts")),
+        (Some(_), Some(_)) => {
+            Err(Problem::field("workflowId", "the target `orchestrator` starts no workflow; leave it out"))
+        }
+        (Some(_), None) => {
+            check_orchestrator(app, caller)?;
+            Ok((None, caller.user.clone()))
+        }
+    }
+}
+
+fn check_orchestrator(app: &App, caller: &Caller) -> Result<()> {
+    if app.settings.orchestrators.of(&caller.organization).is_some() {
+        return Ok(());
+    }
+    let message = "This server has no endpoint for the prompts of this organization. Its operator names one under \
+                   `orchestrators` in the settings file.";
+    Err(Problem::new(Code::NotAvailable, message))
+}
+
+/// Checks the mapping of a trigger. A prompt has no variables.
+fn check_mapping(config: &TriggerConfig, mapping: &BTreeMap<String, String>) -> Result<()> {
+    if config.prompt().is_some() && !mapping.is_empty() {
+        return Err(Problem::field("variableMapping", "a prompt has no variables; leave it out"));
+    }
+    parse_mapping(mapping).map(drop)
 }
 
 /// Changes fields of a trigger.
@@ -146,11 +186,15 @@ pub(crate) fn update(
         after.name = name.unwrap_or(after.name);
         after.enabled = enabled.unwrap_or(after.enabled);
         after.variable_mapping = variable_mapping.map_or(after.variable_mapping, Option::unwrap_or_default);
-        parse_mapping(&after.variable_mapping)?;
         if let Some(config) = config {
             let key = app.engine.key();
             after.config = checked(config, Some(&stored.body.config), key, (&caller.organization, id))?;
+            if after.config.prompt().is_some() == after.workflow.is_some() {
+                let message = "a trigger keeps its target; create another one for the other target";
+                return Err(Problem::field("config.target", message));
+            }
         }
+        check_mapping(&after.config, &after.variable_mapping)?;
         check_response(caller, &after.config)?;
         after.scopes.clone_from(&caller.scopes);
         after.updated_at = app.now_ms();
@@ -167,7 +211,11 @@ pub(crate) fn delete(app: &App, caller: &Caller, id: &str, seen: Option<Tag>) ->
         check_seen(seen, Some(stored.tag()))?;
         let removals = removals(app, &caller.organization, &stored)?;
         let audit = vec![entry(caller, "trigger.delete", id, Value::Null)];
-        Ok((Change { removals, audit, sealing: *app.engine.key(), ..Change::default() }, ()))
+        let mut change = Change { removals, audit, sealing: *app.engine.key(), ..Change::default() };
+        if stored.body.config.prompt().is_some() {
+            remove_all(app, &caller.organization, id, &mut change)?;
+        }
+        Ok((change, ()))
     })
 }
 
@@ -232,8 +280,9 @@ fn change_of(app: &App, caller: &Caller, edit: Edit<'_>) -> Result<(Change, Trig
         schedule(app, (&caller.organization, id), &after, &mut state, (now, now), &mut change)?;
     }
     change.puts.push(own.put(id, &state, state_version)?);
-    let detail = [("workflowId", after.workflow.as_str()), ("type", after.config.type_name()), ("name", &after.name)];
+    let detail = [("type", after.config.type_name()), ("name", after.name.as_str())];
     let detail = detail.map(|(key, text)| (key, Value::from(text))).into_iter();
+    let detail = detail.chain([("workflowId", after.workflow.as_deref().into())]);
     let detail = Value::map(detail.chain([("enabled", after.enabled.into())]));
     change.audit.push(entry(caller, action, id, detail));
     change.sealing = *app.engine.key();
@@ -332,10 +381,10 @@ fn check_name(name: &str) -> Result<()> {
     Err(Problem::field("name", format!("it must have 1 to {NAME_MAX} characters")))
 }
 
-fn check_count(repository: Repository<'_>, workflow: &str) -> Result<()> {
-    let name = Some(("workflow", workflow.to_string()));
+fn check_count(repository: Repository<'_>, workflow: Option<&str>) -> Result<()> {
+    let name = workflow.map(|workflow| ("workflow", workflow.to_string()));
     let listing = Listing { name, most: ReadLimit::of(TRIGGERS_PER_WORKFLOW_MAX), ..Listing::default() };
-    if repository.list::<Trigger>(listing)?.rows.len() >= TRIGGERS_PER_WORKFLOW_MAX {
+    if workflow.is_some() && repository.list::<Trigger>(listing)?.rows.len() >= TRIGGERS_PER_WORKFLOW_MAX {
         let message = format!("The workflow has {TRIGGERS_PER_WORKFLOW_MAX} triggers. Delete one first.");
         return Err(Problem::new(Code::Conflict, message));
     }

@@ -29,6 +29,7 @@ use crate::{
         bootstrap::check_id,
         compile::{CompileError, check_circle, compile, keep},
         drains,
+        rollout_choice::check_none,
         save_trigger::removals_of_workflow,
         version_numbers::{number, parts},
         workflow_names::PendingChange,
@@ -198,6 +199,7 @@ pub(crate) fn sync_all(
                         return Err(Problem::new(Code::Conflict, message));
                     }
                 }
+                check_none(&other.id, &other.body)?;
                 let (triggers, audit) = removals_of_workflow(app, caller, &other.id)?;
                 change.removals.push(repository.removal(&other));
                 change.removals.extend(triggers);
@@ -268,6 +270,7 @@ pub(crate) fn delete(
         let stored = find()?;
         check_owner(caller, &stored)?;
         check_seen(seen, Some(stored.tag()))?;
+        check_none(&stored.id, &stored.body)?;
         let (mut removals, mut audit) = removals_of_workflow(app, caller, &stored.id)?;
         removals.insert(0, Repository::of(app.catalogue(), &caller.organization).removal(&stored));
         audit.insert(0, entry(caller, "workflow.delete", &stored.id, Value::Null));
@@ -319,7 +322,7 @@ fn with_retries<T>(app: &App, mut prepare: impl FnMut() -> Result<(Change, T)>) 
     Err(Problem::concurrent_change())
 }
 
-fn check_owner(caller: &Caller, stored: &Stored<Workflow>) -> Result<()> {
+pub(super) fn check_owner(caller: &Caller, stored: &Stored<Workflow>) -> Result<()> {
     if caller.may_act_for(&stored.body.user) {
         return Ok(());
     }
@@ -377,6 +380,9 @@ fn prepare(
         workflow.hash = keep(app, repository.organization(), compiled).plan.workflow_hash.prefixed();
         workflow.data = Data(document.value);
     }
+    if let Some(before) = before.as_ref().filter(|before| before.hash != workflow.hash) {
+        check_none(id, before)?;
+    }
     workflow.updated_at = now;
     let mut is_return = false;
     if before.is_none() || draft.data.is_some() || draft.version.is_some() {
@@ -413,7 +419,7 @@ fn prepare(
 }
 
 /// Reads a definition. Diagnostics of text have lines and columns.
-fn document_of(data: &Value) -> Result<Document> {
+pub(super) fn document_of(data: &Value) -> Result<Document> {
     Ok(match data {
         Value::Text(text) => {
             definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| CompileError::Invalid(vec![found]))?
@@ -484,6 +490,7 @@ fn fresh(repository: Repository<'_>, caller: &Caller, id: &str, now: u64) -> Res
         updated_at: now,
         revision: last.first().map_or(0, |last| last.body.revision),
         drain: None,
+        rollout: None,
     })
 }
 
@@ -507,7 +514,7 @@ fn fill(workflow: &mut Workflow, draft: &Draft) {
 }
 
 /// Ids of returns sort by time.
-fn return_id(workflow: &str, now: u64) -> Result<String> {
+pub(super) fn return_id(workflow: &str, now: u64) -> Result<String> {
     Ok(format!("{workflow}/{now:013}-{}", random(8)?))
 }
 
@@ -530,7 +537,7 @@ fn returned(
     }
 }
 
-fn history(workflow: &Workflow, id: &str, caller: &Caller, origin: &Origin, now: u64) -> Version {
+pub(super) fn history(workflow: &Workflow, id: &str, caller: &Caller, origin: &Origin, now: u64) -> Version {
     Version {
         workflow: id.into(),
         revision: workflow.revision,

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -86,11 +86,12 @@ fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, 
     let (evaluator, tenant, budget) = (app.evaluator.clone(), organization.to_string(), app.budget());
     let evaluator: Arc<dyn Evaluator> = Arc::new(Charged { evaluator, tenant, budget });
     let (mut all, mut left) = (Vec::new(), CASES_MAX);
+    let unread = Arc::new(OnceLock::new());
     for (file, text) in &requested.files {
         let run = ScenarioRun {
             text: text.clone(),
             definition: requested.definition.clone(),
-            workflows: children(app, organization, owner),
+            workflows: children(app, organization, owner, unread.clone()),
             evaluator: evaluator.clone(),
             only: requested.only.clone(),
             cases_max: left,
@@ -100,7 +101,12 @@ fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, 
         let reports = runner.run(&run).map_err(|why| {
             let why = cut(&why, VIOLATION_CHARS_MAX);
             Problem::field("scenarios", format!("{file}: {why}"))
-        })?;
+        });
+        // A child that could not be read is a problem of the store, and not of the scenario that lacks it.
+        if let Some(problem) = unread.get() {
+            return Err(Problem::clone(problem));
+        }
+        let reports = reports?;
         left = left.saturating_sub(reports.len());
         all.extend(reports.into_iter().map(|report| Ran { file: file.clone(), report: bounded(report) }));
     }
@@ -111,13 +117,19 @@ fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, 
     Ok(all)
 }
 
-/// The workflows that the definition of a member may start, as they are stored now.
-fn children(app: &App, organization: &str, owner: &str) -> FindDefinition {
+/// The workflows that the definition of a member may start, as they are stored now. Keeps the first problem of the store.
+fn children(app: &App, organization: &str, owner: &str, unread: Arc<OnceLock<Problem>>) -> FindDefinition {
     let (app, organization, owner) = (app.clone(), organization.to_string(), owner.to_string());
     Arc::new(move |name| {
         let repository = Repository::of(app.catalogue(), &organization);
-        let found = resolve_started(repository, &owner, name, &PendingChange::default()).ok()??;
-        Some(found.body.data.0)
+        match resolve_started(repository, &owner, name, &PendingChange::default()) {
+            Ok(found) => Some(found?.body.data.0),
+            Err(problem) => {
+                // Only the first problem is reported.
+                let _ = unread.set(problem);
+                None
+            }
+        }
     })
 }
 
@@ -239,34 +251,49 @@ fn check(files: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scenarios of a workflow with another definition. Returns the reason if one does not hold.
-pub(crate) fn violated(
-    app: &App,
-    organization: &str,
-    workflow: &Stored<Workflow>,
-    definition: &Value,
-) -> Result<Option<String>> {
-    let Some(stored) = find(Repository::of(app.catalogue(), organization), &workflow.id)? else { return Ok(None) };
+/// The result of the scenarios of a workflow with another definition.
+pub(crate) enum Verdict {
+    /// All hold, or there are none.
+    Hold,
+    /// One does not hold, with the reason.
+    Violated(String),
+    /// The time did not suffice, with a message.
+    Unfinished(String),
+}
+
+impl Verdict {
+    /// The reason for which the scenarios are not known to hold.
+    pub(crate) fn failure(self) -> Option<String> {
+        match self {
+            Self::Hold => None,
+            Self::Violated(why) | Self::Unfinished(why) => Some(why),
+        }
+    }
+}
+
+/// Runs the scenarios of a workflow with another definition.
+pub(crate) fn judge(app: &App, organization: &str, workflow: &Stored<Workflow>, definition: &Value) -> Result<Verdict> {
+    let Some(stored) = find(Repository::of(app.catalogue(), organization), &workflow.id)? else {
+        return Ok(Verdict::Hold);
+    };
     let files = stored.body.files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
     let requested = Requested { files, definition: Some(definition.clone()), only: None };
     let ends_at = Instant::now() + TIME_MAX;
     let ran = run_until(app, organization, &workflow.body.user, &requested, ends_at)?;
     if Instant::now() >= ends_at {
-        let message = format!(
+        return Ok(Verdict::Unfinished(format!(
             "The scenarios of the workflow did not end in {} s: try again later, or make them smaller.",
             TIME_MAX.as_secs()
-        );
-        return Err(Problem::new(Code::Unavailable, message));
+        )));
     }
     let failed: Vec<&Ran> = ran.iter().filter(|ran| !ran.holds()).collect();
-    let Some(first) = failed.first() else { return Ok(None) };
+    let Some(first) = failed.first() else { return Ok(Verdict::Hold) };
     let why = first.report.failures.first().map(|why| cut(why, VIOLATION_CHARS_MAX)).unwrap_or_default();
-    let message = format!(
+    Ok(Verdict::Violated(format!(
         "{} of {} scenarios of the workflow fail with this definition, first {:?} in {}: {why}",
         failed.len(),
         ran.len(),
         first.report.name,
         first.file
-    );
-    Ok(Some(message))
+    )))
 }

@@ -1,5 +1,5 @@
-//! The order in which a node decides due schedules. Organizations take turns, so that the schedules of one, however many
-//! are due or cannot start, delay those of the others by little.
+//! The order in which a node works on due rows: schedules, and prompts of orchestrators. Organizations take turns, so that
+//! the rows of one, however many are due or cannot be done, delay those of the others by little.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -19,30 +19,49 @@ use crate::{
     },
     resources::{
         DueSchedule, due_ms,
-        repository::{Listing, Repository, Stored},
+        repository::{Listing, Repository, Resource, Stored},
     },
 };
 
-/// Schedules that are decided at a time, and those of one organization: as many as its request slots.
+/// Rows that are done at a time, and those of one organization: as many as its request slots.
 const CONCURRENT_MAX: usize = 32;
 const CONCURRENT_PER_ORGANIZATION_MAX: usize = 8;
 
-/// Due schedules of one organization that one read returns. The others follow in the next one, a second later: a minute
+/// Due rows of one organization that one read returns. The others follow in the next one, a second later: a minute
 /// has enough of them for all schedules of an organization.
 const READ_PER_ORGANIZATION_MAX: usize = 250;
 
-/// Due schedules that one read returns, and the rows that it reads for them: all schedules of five organizations.
+/// Due rows that one read returns, and the rows that it reads for them: all schedules of five organizations.
 const READ_MAX: usize = 2_000;
 const SCANNED_MAX: usize = 10_000;
 
 /// Rows of one page. A row has about 100 bytes.
 const PAGE: usize = 500;
 
-/// Due schedules of a node: those that wait, and those that are decided now.
-#[derive(Default)]
-pub(super) struct Rounds {
+/// A row of the installation whose id begins with the time at which it is due ([`due_id`](crate::resources::due_id)).
+pub(super) trait DueRow: Resource + Clone {
+    /// Id of the organization.
+    fn organization(&self) -> &str;
+
+    /// Returns a test for the rows that this node works on.
+    fn own(app: &App) -> Result<impl Fn(&Self) -> bool>;
+}
+
+impl DueRow for DueSchedule {
+    fn organization(&self) -> &str {
+        &self.organization
+    }
+
+    /// All: the store accepts one execution for each tick.
+    fn own(_: &App) -> Result<impl Fn(&Self) -> bool> {
+        Ok(|_: &Self| true)
+    }
+}
+
+/// Due rows of a node: those that wait, and those that are done now.
+pub(super) struct Rounds<R> {
     /// The rows that wait, by organization.
-    waiting: BTreeMap<String, VecDeque<Stored<DueSchedule>>>,
+    waiting: BTreeMap<String, VecDeque<Stored<R>>>,
     now_ms: u64,
     /// The organization that had the last turn.
     last: String,
@@ -51,8 +70,15 @@ pub(super) struct Rounds {
     rows: HashMap<Id, (String, String)>,
 }
 
-impl Rounds {
-    /// Reads the rows that are due, except those that are decided now. They replace the ones that wait. Returns their
+impl<R> Default for Rounds<R> {
+    fn default() -> Self {
+        let (waiting, now_ms, last) = (BTreeMap::new(), 0, String::new());
+        Self { waiting, now_ms, last, running: JoinSet::new(), rows: HashMap::new() }
+    }
+}
+
+impl<R: DueRow + Send + Sync + 'static> Rounds<R> {
+    /// Reads the rows that are due, except those that are done now. They replace the ones that wait. Returns their
     /// number.
     pub(super) async fn read(&mut self, app: &App) -> Result<usize> {
         let (now_ms, running) = (app.now_ms(), self.rows.values().map(|(_, id)| id.clone()).collect::<HashSet<_>>());
@@ -61,23 +87,21 @@ impl Rounds {
         Ok(self.waiting.values().map(VecDeque::len).sum())
     }
 
-    /// Starts to decide the rows that wait, up to the bounds.
-    pub(super) fn start<F>(&mut self, app: &App, decide: impl Fn(App, Stored<DueSchedule>, u64) -> F)
+    /// Starts work on the rows that wait, up to the bounds.
+    pub(super) fn start<F>(&mut self, app: &App, work: impl Fn(App, Stored<R>, u64) -> F)
     where
         F: Future<Output = Result<()>> + Send + 'static,
     {
         while self.running.len() < CONCURRENT_MAX
             && let Some(row) = self.take()
         {
-            let (organization, id) = (row.body.organization.clone(), row.id.clone());
+            let (organization, id) = (row.body.organization().to_string(), row.id.clone());
             let account = Account { kind: Kind::Ordinary, key: organization.clone(), member: SCHEDULER.into() };
-            let decided = decide(app.clone(), row, self.now_ms);
+            let done = work(app.clone(), row, self.now_ms);
             let task = self.running.spawn(on_account(account, async move {
-                if let Err(problem) = decided.await {
-                    warn!(
-                        error = problem.full_message(),
-                        "a due schedule was not decided; it is tried again in a second"
-                    );
+                if let Err(problem) = done.await {
+                    let (kind, error) = (R::DISPLAY_NAME, problem.full_message());
+                    warn!(kind, error, "a due row was not done; it is tried again in a second");
                 }
             }));
             self.rows.insert(task.id(), (organization, id));
@@ -85,7 +109,7 @@ impl Rounds {
     }
 
     /// Takes the next row: the first one of the next organization that is below its bound.
-    fn take(&mut self) -> Option<Stored<DueSchedule>> {
+    fn take(&mut self) -> Option<Stored<R>> {
         let count = |organization: &str| self.rows.values().filter(|(other, _)| other == organization).count();
         let after = self.waiting.range::<str, _>((Bound::Excluded(self.last.as_str()), Bound::Unbounded));
         let until = self.waiting.range::<str, _>((Bound::Unbounded, Bound::Included(self.last.as_str())));
@@ -111,36 +135,37 @@ impl Rounds {
             Some(Ok((id, ()))) => drop(self.rows.remove(&id)),
             Some(Err(failed)) => {
                 self.rows.remove(&failed.id());
-                error!(error = failed.to_string(), "a due schedule was not decided");
+                error!(kind = R::DISPLAY_NAME, error = failed.to_string(), "work on a due row ended early");
             }
         }
     }
 }
 
-/// The member to whom the request slots of schedules are charged: none, so that the members keep their own.
+/// The member to whom the request slots are charged: none, so that the members keep their own.
 const SCHEDULER: &str = "";
 
 /// Reads the rows that are due, a bounded number of each organization.
-fn due_rows(
+fn due_rows<R: DueRow>(
     app: &App,
     now_ms: u64,
     running: &HashSet<String>,
-) -> Result<BTreeMap<String, VecDeque<Stored<DueSchedule>>>> {
+) -> Result<BTreeMap<String, VecDeque<Stored<R>>>> {
+    let is_own = R::own(app)?;
     let mut found: BTreeMap<String, VecDeque<_>> = BTreeMap::new();
     let (mut after, mut scanned, mut count) = (None, 0, 0);
     while scanned < SCANNED_MAX && count < READ_MAX {
         let listing = Listing { after, most: ReadLimit::of(PAGE), ..Listing::default() };
-        let page = Repository::of(app.catalogue(), "").list::<DueSchedule>(listing)?;
+        let page = Repository::of(app.catalogue(), "").list::<R>(listing)?;
         after = page.next_cursor(|last| last.id.clone());
         scanned += page.rows.len();
         for row in page.rows {
             if due_ms(&row.id).is_some_and(|due_ms| due_ms > now_ms) {
                 return Ok(found);
             }
-            if running.contains(&row.id) {
+            if running.contains(&row.id) || !is_own(&row.body) {
                 continue;
             }
-            let of_organization = found.entry(row.body.organization.clone()).or_default();
+            let of_organization = found.entry(row.body.organization().to_string()).or_default();
             if of_organization.len() < READ_PER_ORGANIZATION_MAX {
                 of_organization.push_back(row);
                 count += 1;
@@ -157,7 +182,7 @@ fn due_rows(
 mod tests {
     use super::*;
 
-    fn rounds(counts: &[(&str, usize)]) -> Rounds {
+    fn rounds(counts: &[(&str, usize)]) -> Rounds<DueSchedule> {
         let row = |organization: &str, number: usize| Stored {
             id: format!("{number:015}/{organization}"),
             version: 1,

@@ -1,4 +1,4 @@
-//! The scheduler: starts the executions of due ticks.
+//! The scheduler: starts the executions of due ticks, and accepts their prompts.
 //!
 //! Every node runs it, and no node is special. The key of a tick is made of the trigger and the UTC minute, and the
 //! store accepts one execution for each key in the commit that starts it. So a tick that several nodes find, or that a
@@ -24,6 +24,7 @@ use tracing::{debug, warn};
 
 use crate::{
     app::App,
+    auth::permission::Permission,
     http::{
         problem::{Code, Problem, Result},
         timestamps,
@@ -33,7 +34,8 @@ use crate::{
         repository::{Repository, Stored, apply, with_retries},
     },
     services::{
-        fire_trigger::{Firing, fire, log_run, write_runs},
+        fire_trigger::{Firing, fire, log_run, owner_of, write_runs},
+        prompts::queue::{NewPrompt, add, message_id},
         run_log::RunEntry,
         save_trigger::schedule,
         schedule_rounds::Rounds,
@@ -55,7 +57,7 @@ const ACTIVE_MAX: usize = 10_000;
 pub async fn run(app: App) {
     let mut again = tokio::time::interval(INTERVAL);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut rounds, mut writer) = (Rounds::default(), None);
+    let (mut rounds, mut writer) = (Rounds::<DueSchedule>::default(), None);
     loop {
         tokio::select! {
             _ = again.tick() => {
@@ -91,7 +93,7 @@ fn write_log(app: &App, writer: &mut Option<JoinHandle<()>>) {
 
 /// Decides the ticks that are due now. Returns the number of schedules that it decided.
 pub async fn poll(app: &App) -> Result<usize> {
-    let mut rounds = Rounds::default();
+    let mut rounds = Rounds::<DueSchedule>::default();
     let count = rounds.read(app).await?;
     rounds.start(app, decide);
     while rounds.is_running() {
@@ -122,6 +124,8 @@ struct Progress {
     stopped: Option<Problem>,
     /// Entries of the run log in their order.
     entries: Vec<RunEntry>,
+    /// The prompts of ticks, which are accepted in the transaction that moves the row.
+    prompts: Vec<NewPrompt>,
 }
 
 /// Decides the due ticks of one schedule, and moves its row forward.
@@ -162,7 +166,8 @@ fn forget(app: &App, row: &Stored<DueSchedule>) -> Result<()> {
 /// Starts the ticks in their order, up to the first that must be tried again.
 async fn start_ticks(app: &App, due: &DueTrigger, ticks: &DueTicks, now: u64) -> Progress {
     let cursor_ms = due.row.body.cursor_ms;
-    let mut progress = Progress { cursor_ms, not_before_ms: 0, stopped: None, entries: Vec::new() };
+    let (entries, prompts) = (Vec::new(), Vec::new());
+    let mut progress = Progress { cursor_ms, not_before_ms: 0, stopped: None, entries, prompts };
     for tick_ms in &ticks.ticks_ms {
         match start_tick(app, due, *tick_ms).await {
             Ok(Decided::Done) => progress.cursor_ms = *tick_ms,
@@ -172,6 +177,10 @@ async fn start_ticks(app: &App, due: &DueTrigger, ticks: &DueTicks, now: u64) ->
             }
             Ok(Decided::Skipped(reason)) => {
                 progress.entries.push(entry(now, Some(*tick_ms), RunOutcome::Skipped, None, Some(reason)));
+                progress.cursor_ms = *tick_ms;
+            }
+            Ok(Decided::Prompt(prompt)) => {
+                progress.prompts.push(prompt);
                 progress.cursor_ms = *tick_ms;
             }
             Ok(Decided::Waits) => {
@@ -211,6 +220,8 @@ enum Decided {
     Started(String, Option<String>),
     /// Nothing starts, for this reason.
     Skipped(String),
+    /// The tick has a prompt for the orchestrator.
+    Prompt(NewPrompt),
     Waits,
 }
 
@@ -220,6 +231,9 @@ async fn start_tick(app: &App, due: &DueTrigger, tick_ms: u64) -> Result<Decided
     let Some((key, bucket)) = schedule_key(&trigger.id, tick_ms).zip(tick_bucket(tick_ms)) else {
         return Ok(Decided::Done);
     };
+    if trigger.body.config.prompt().is_some() {
+        return prompt_of(app, due, &key, bucket).await.map(Decided::Prompt);
+    }
     let event = Event {
         body: Value::map([("tick", timestamps::text(tick_ms).into()), ("scheduledAt", bucket.as_str().into())]),
         ..Event::default()
@@ -251,10 +265,20 @@ async fn start_tick(app: &App, due: &DueTrigger, tick_ms: u64) -> Result<Decided
     Ok(Decided::Done)
 }
 
+/// The prompt of a tick. Its trigger acts for a present member who may start executions.
+async fn prompt_of(app: &App, due: &DueTrigger, key: &str, bucket: String) -> Result<NewPrompt> {
+    let (organization, trigger) = (due.row.body.organization.clone(), due.trigger.clone());
+    let id = message_id(&[&organization, key]);
+    app.run_short(move |app| owner_of(app, &organization, &trigger)?.require(Permission::ExecutionsStart)).await?;
+    let (scheduled_at, source) = (Some(bucket), "schedule");
+    Ok(NewPrompt { id, source, scheduled_at, requested_by: None, request: None, redelivery_of: None })
+}
+
 impl DueTrigger {
-    /// Organization, workflow and trigger.
+    /// Organization, workflow and trigger. Only the ticks of a trigger with a workflow start executions.
     fn clone_key(&self) -> (String, String, String) {
-        (self.row.body.organization.clone(), self.trigger.body.workflow.clone(), self.trigger.id.clone())
+        let workflow = self.trigger.body.workflow.clone().unwrap_or_default();
+        (self.row.body.organization.clone(), workflow, self.trigger.id.clone())
     }
 }
 
@@ -359,6 +383,7 @@ fn next_row(app: &App, due: &DueTrigger, progress: &Progress, now: u64) -> Resul
         change.audit.push(stop_entry(due, now));
         change.sealing = *app.engine.key();
     }
+    add(app, organization, trigger, &progress.prompts, (&mut state, &mut change))?;
     let times = (progress.cursor_ms, progress.not_before_ms);
     schedule(app, (organization, &trigger.id), &after, &mut state, times, &mut change)?;
     change.puts.push(own.put(&trigger.id, &state, stored.version)?);

@@ -24,6 +24,7 @@ use crate::{
     services::{
         approvers::warnings_for_start,
         compile::{request_of, trigger_fields},
+        rollout_choice::{Chosen, choose},
         workspaces::{self, Start},
     },
 };
@@ -83,7 +84,9 @@ pub(crate) fn prepare(
     }
     let repository = Repository::of(app.catalogue(), &caller.organization);
     let Starting { trigger, trigger_id, metadata, idempotency_key, variables, input, bounds } = starting;
-    let request = request_of(app, repository, &workflow.body, &caller.user)?;
+    let Chosen { workflow, rollout } = choose(repository, workflow, &idempotency_key)?;
+    let workflow = &*workflow;
+    let request = request_of(app, repository, &workflow.body, (&caller.user, &idempotency_key))?;
     check_bounds(&bounds, &request.plan.constraints)?;
     let own = [
         ("type", trigger.into()),
@@ -93,7 +96,8 @@ pub(crate) fn prepare(
     let started = request.trigger.get(WORKFLOWS_IN_TRIGGER).cloned();
     let started = started.map(|workflows| (WORKFLOWS_IN_TRIGGER, workflows));
     let by_trigger = trigger_id.map(|id| (TRIGGER_IN_TRIGGER, id.into()));
-    let trigger = Value::map(own.into_iter().chain(trigger_fields(workflow)).chain(started).chain(by_trigger));
+    let trigger = own.into_iter().chain(trigger_fields(workflow)).chain(rollout).chain(started).chain(by_trigger);
+    let trigger = Value::map(trigger);
     let idempotency_key = Some(idempotency_key);
     let request = StartRequest { variables, input, bounds, trigger, idempotency_key, ..request };
     let rejected = |failure: mainspring_kernel::failure::Failure| {
@@ -176,10 +180,6 @@ pub(crate) async fn submit(app: &App, caller: &Caller, request: StartRequest, wo
     } else {
         submitted
     };
-    if !submitted.existed {
-        let key = submitted.execution.to_string();
-        app.bus.publish("workflow.execution.enqueued", &caller.organization, &key);
-    }
     Ok(submitted)
 }
 
@@ -196,15 +196,16 @@ async fn started(app: &App, caller: &Caller, workflow: &str, key: &str) -> Resul
     }
 }
 
-/// Creates the workspace of an execution with scripts; `None` for others. The workspace is the permission to run
-/// scripts: without one, a node runs no script of an execution.
+/// Creates the workspace of an execution with scripts, or with tools of servers that are processes; `None` for others. The
+/// workspace of an execution with scripts is the permission to run them: without one, a node runs no script of an execution.
 fn workspace(app: &App, caller: &Caller, request: &StartRequest, workflow: &str) -> Result<Option<String>> {
     let plans = || [&request.plan].into_iter().chain(request.workflows.values());
     let steps = || plans().flat_map(|plan| &plan.steps);
-    if !steps().any(|step| step.work.may_run_scripts()) {
+    if steps().any(|step| step.work.may_run_scripts()) {
+        caller.require(Permission::ScriptsRun)?;
+    } else if !app.settings.tools_use_workspaces || !steps().any(|step| step.work.may_call_tool_servers()) {
         return Ok(None);
     }
-    caller.require(Permission::ScriptsRun)?;
     let path = app.settings.workspaces.join(random(16)?);
     let failed = |why: String| {
         let message = "The workspace of this execution cannot be created. Try again, or inform the server's operator.";

@@ -259,6 +259,7 @@ mod tests {
             updated_at: created_at,
             revision: 1,
             drain: None,
+            rollout: None,
         }
     }
 

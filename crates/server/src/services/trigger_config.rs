@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use mainspring_triggers::{
     catch_up::jitter_ms,
     limits::{
-        CATCH_UP_WINDOW_MS_MAX, JITTER_MS_MAX, NEXT_RUNS_MAX, REQUIRED_HEADERS_MAX, SECRET_BYTES_MAX, SECRETS_MAX,
-        TOLERANCE_MS_DEFAULT, VARIABLES_MAX, WEBHOOK_PATH_BYTES_MAX,
+        CATCH_UP_WINDOW_MS_MAX, JITTER_MS_MAX, NEXT_RUNS_MAX, PROMPT_BYTES_MAX, REQUIRED_HEADERS_MAX, SECRET_BYTES_MAX,
+        SECRETS_MAX, TOLERANCE_MS_DEFAULT, VARIABLES_MAX, WEBHOOK_PATH_BYTES_MAX,
     },
     mapping::Mapping,
     schedule::{Schedule, ScheduleError, time_zone_version},
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    http::problem::{Code, Problem, Result},
+    http::problem::{Problem, Result},
     resources::{
         Missed, Overlap, Respond, ScheduleConfig, SignatureAlgorithm, SignatureConfig, SignatureEncoding,
         SignatureScheme, Trigger, TriggerConfig, WebhookConfig,
@@ -76,9 +76,11 @@ pub(crate) enum ConfigBody {
         cron: String,
         /// IANA name of the time zone; default `UTC`.
         timezone: Option<String>,
-        /// `workflow`. `orchestrator` is not available in this release.
+        /// `workflow` (default), or `orchestrator`: each tick sends `prompt` to the endpoint that the settings of the server
+        /// name for the organization.
         target: Option<String>,
-        /// Prompt of the target `orchestrator`, which is not available in this release.
+        /// Prompt of the target `orchestrator`, up to 16 KiB.
+        #[schema(min_length = 1, max_length = 16384)]
         prompt: Option<String>,
         /// Ticks that are found more than a minute after they were due.
         missed: Option<Missed>,
@@ -129,8 +131,10 @@ pub(crate) enum ConfigView {
         timezone: String,
         /// Release of the IANA time zone data of this server.
         timezone_data: &'static str,
-        /// `workflow`.
+        /// `workflow` or `orchestrator`.
         target: &'static str,
+        /// Prompt of the target `orchestrator`; null for `workflow`.
+        prompt: Option<String>,
         /// Ticks that are found more than a minute after they were due.
         missed: Missed,
         /// Milliseconds; older missed ticks never run.
@@ -162,7 +166,8 @@ impl From<&TriggerConfig> for ConfigView {
                 cron: schedule.cron,
                 timezone: schedule.timezone,
                 timezone_data: time_zone_version(),
-                target: "workflow",
+                target: if schedule.prompt.is_some() { "orchestrator" } else { "workflow" },
+                prompt: schedule.prompt,
                 missed: schedule.missed,
                 window_ms: schedule.window_ms,
                 overlap: schedule.overlap,
@@ -184,6 +189,12 @@ pub(crate) fn checked(
         ConfigBody::Manual {} => Ok(TriggerConfig::Manual),
         ConfigBody::Schedule { cron, timezone, target, prompt, missed, window_ms, overlap, jitter_ms } => {
             check_target(target.as_deref(), prompt.as_deref())?;
+            if prompt.is_some() && overlap.is_some_and(|overlap| overlap != Overlap::Allow) {
+                return Err(Problem::field(
+                    "config.overlap",
+                    "a prompt starts no execution that could overlap; leave it out",
+                ));
+            }
             let zone = timezone.as_deref().unwrap_or("UTC");
             let schedule = parse_schedule(&cron, zone)?;
             Ok(TriggerConfig::Schedule(ScheduleConfig {
@@ -193,6 +204,7 @@ pub(crate) fn checked(
                 window_ms: within("config.windowMs", window_ms, WINDOW_MS_DEFAULT, CATCH_UP_WINDOW_MS_MAX)?,
                 overlap: overlap.unwrap_or_default(),
                 jitter_ms: within("config.jitterMs", jitter_ms, 0, JITTER_MS_MAX)?,
+                prompt,
             }))
         }
         ConfigBody::Webhook { path, method, secret, secrets, headers, signature, respond, wait_ms } => {
@@ -228,16 +240,21 @@ fn within(field: &str, asked: Option<u64>, default: u64, most: u64) -> Result<u6
 }
 
 fn check_target(target: Option<&str>, prompt: Option<&str>) -> Result<()> {
+    let refused = |message: String| Err(Problem::field("config.prompt", message));
     match (target, prompt) {
         (None | Some("workflow"), None) => Ok(()),
         (None | Some("workflow"), Some(_)) => {
-            Err(Problem::field("config.prompt", "only the target `orchestrator` has a prompt; leave it out"))
+            refused("only the target `orchestrator` has a prompt; leave it out, or name the target".into())
         }
-        (Some("orchestrator"), _) => {
-            let message = "The target `orchestrator` of schedules is not in this build. Use the target `workflow`.";
-            Err(Problem::new(Code::NotAvailable, message))
+        (Some("orchestrator"), None) => refused("the target `orchestrator` needs a prompt".into()),
+        (Some("orchestrator"), Some(prompt)) if prompt.trim().is_empty() || prompt.len() > PROMPT_BYTES_MAX => {
+            refused(format!("it must have 1 to {PROMPT_BYTES_MAX} bytes, and not only white space"))
         }
-        (Some(other), _) => Err(Problem::field("config.target", format!("it must be `workflow`, not `{other}`"))),
+        (Some("orchestrator"), Some(_)) => Ok(()),
+        (Some(other), _) => {
+            let message = format!("it must be `workflow` or `orchestrator`, not `{}`", other.escape_debug());
+            Err(Problem::field("config.target", message))
+        }
     }
 }
 

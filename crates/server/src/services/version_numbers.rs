@@ -171,6 +171,7 @@ mod tests {
             updated_at: 0,
             revision: 0,
             drain: None,
+            rollout: None,
         }
     }
 

@@ -126,6 +126,7 @@ mod tests {
             updated_at: 0,
             revision: 1,
             drain: None,
+            rollout: None,
         };
         Stored { id: id.into(), version, body }
     }

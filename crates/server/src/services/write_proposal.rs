@@ -36,7 +36,8 @@ use crate::{
     },
     services::{
         compile::{CompileError, compile},
-        proposals::{self, NewProposal, Shown, check_base, check_permits, check_text},
+        proposal_checks::{check_base, check_permits, check_text},
+        proposals::{self, NewProposal, Shown},
         writers::Writers,
     },
 };
@@ -279,6 +280,7 @@ impl Writing<'_> {
             handed_out_at: now_ms(),
             workspace: None,
             secrets: SecretUses::default(),
+            progress: None,
         })
     }
 }

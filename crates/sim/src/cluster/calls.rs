@@ -21,6 +21,7 @@ use super::{
     commit_checker::{CommitChecker, Receipt},
     faults::LEASE_MS,
     node::ProcessEvent,
+    seed_budget::answer,
     subject::UsedOutcomes,
 };
 
@@ -251,6 +252,15 @@ fn kept(store: &MemoryStore, execution: ExecutionKey) -> Result<Vec<Input>, Stri
     late.iter().map(|late| Input::decode(&late.body).map_err(|error| error.to_string())).collect()
 }
 
+/// Returns an attempt as it was before its stop was requested. The request may be committed while the attempt is on its
+/// way to the executor.
+fn before_stop(mut open: Attempt) -> Attempt {
+    if let Some(progress) = &mut open.progress {
+        progress.is_stopping = false;
+    }
+    open
+}
+
 impl Cluster {
     /// Starts a call at a node and checks that the node may start it.
     pub(super) fn perform(
@@ -264,7 +274,8 @@ impl Cluster {
         let who = self.nodes[node].name();
         let what = format!("attempt {} of `{}` of {execution}", attempt.number, attempt.step);
         let state = self.commits.state(execution).ok_or_else(|| format!("{what} is made, and nothing is durable"))?;
-        let is_open = state.open.attempts.contains(instance) && open_attempt(state, instance).as_ref() == Some(attempt);
+        let is_open = state.open.attempts.contains(instance)
+            && open_attempt(state, instance).is_some_and(|open| open == *attempt || before_stop(open) == *attempt);
         if !is_open {
             return Err(format!("{who} makes {what}, which is not durable, or settled"));
         }
@@ -288,7 +299,11 @@ impl Cluster {
                 let late = self.rng.below(if is_long { 5 * LEASE_MS } else { 500 });
                 answer.map(|(after, outcome)| (after.saturating_add(late), outcome))
             }
-            (None, None) => self.calls.script(&name, is_long),
+            (None, None) => {
+                let brought = self.calls.script(&name, is_long);
+                let is_model = attempt.effect == "agent";
+                brought.map(|(after, outcome)| (after, if is_model { answer(outcome) } else { outcome }))
+            }
         };
         if let Some((after, outcome)) = brought {
             let event = ProcessEvent::Ended(execution, instance.clone(), attempt.number, outcome);

@@ -127,6 +127,10 @@ impl CommitChecker {
         self.ended_by_force.contains(&execution)
     }
 
+    pub(super) fn states(&self) -> impl Iterator<Item = &State> {
+        self.journals.values().map(|journal| &journal.fold.state)
+    }
+
     pub(super) fn open_executions(&self) -> impl Iterator<Item = &State> {
         self.open.iter().map(|key| &self.journals[key].fold.state)
     }

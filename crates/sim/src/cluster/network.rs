@@ -8,6 +8,7 @@ use mainspring_engine::{
     inbox,
     membership::{Heartbeat, NodeSession},
     node::{ForwardRequest, HeartbeatRequest, NodeEvent, PageRequest, UnnotifiedParents, all_quarantined, record},
+    period_budgets::WantedLease,
     quarantine::Place,
     shard::{Event, LoadAnswer},
 };
@@ -52,7 +53,11 @@ pub(super) enum StoreRequest {
     CountUnfinished(String),
     ReadQueues,
     Admit(Vec<ExecutionKey>),
+    Lease(WantedLease),
 }
+
+/// Milliseconds after which a node repeats a request for a lease that failed.
+const LEASE_RETRY_MS: u64 = 1_000;
 
 /// The outcome that is drawn for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,6 +185,13 @@ impl Cluster {
             StoreRequest::ReadOrganization(organization, _) => NodeEvent::OrganizationRead(organization, Err(why())),
             StoreRequest::CountUnfinished(organization) => NodeEvent::UnfinishedCounted(organization, None),
             StoreRequest::ReadQueues => NodeEvent::Organizations(BTreeSet::new()),
+            StoreRequest::Lease(_) => {
+                let (node, incarnation) = who;
+                if self.nodes[node].is_incarnation(incarnation) {
+                    self.at(LEASE_RETRY_MS, ClusterEvent::Store(InFlightRequest { node, incarnation, request }));
+                }
+                return;
+            }
             StoreRequest::Commit { .. }
             | StoreRequest::Leave(_)
             | StoreRequest::EndRemote(..)
@@ -236,6 +248,7 @@ impl Cluster {
                 let found = admission::count_unfinished(&self.store, &self.settings.limits, &organization);
                 NodeEvent::UnfinishedCounted(organization, found)
             }
+            StoreRequest::Lease(wanted) => return self.serve_lease(who, &wanted),
             StoreRequest::Admit(executions) => {
                 return executions.into_iter().try_for_each(|execution| self.enqueue(execution, &Input::Admit));
             }

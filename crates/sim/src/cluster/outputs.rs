@@ -40,6 +40,7 @@ impl Cluster {
             NodeOutput::CountUnfinished(organization) => StoreRequest::CountUnfinished(organization),
             NodeOutput::ReadQueues => StoreRequest::ReadQueues,
             NodeOutput::Admit(executions) => StoreRequest::Admit(executions),
+            NodeOutput::Lease(wanted) => StoreRequest::Lease(wanted),
             output => return self.perform_here(node, output),
         };
         self.request_store(node, request);

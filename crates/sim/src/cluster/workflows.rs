@@ -11,9 +11,9 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::{limits::ORGANIZATIONS, subject::Subject};
+use super::{limits::ORGANIZATIONS, seed_budget, subject::Subject};
 
-const DEFINITIONS: [(&str, &str); 14] = [
+const DEFINITIONS: [(&str, &str); 15] = [
     ("one", include_str!("workflows/one.yaml")),
     ("three", include_str!("workflows/three.yaml")),
     ("fan", include_str!("workflows/fan.yaml")),
@@ -28,6 +28,7 @@ const DEFINITIONS: [(&str, &str); 14] = [
     ("asking", include_str!("workflows/asking.yaml")),
     ("logged", include_str!("workflows/logged.yaml")),
     ("crowd", include_str!("workflows/crowd.yaml")),
+    ("budgeted", include_str!("workflows/budgeted.yaml")),
 ];
 
 /// The compiled workflows, by name.
@@ -45,7 +46,8 @@ impl Workflows {
         let compiled = DEFINITIONS.map(|(name, text)| {
             let text = if may_panic && name == "logged" { COUNTED } else { text };
             let document = read(text.as_bytes(), Syntax::Yaml).map_err(|error| format!("{name}: {error:?}"))?;
-            let plan = compile(&document).map_err(|problems| format!("{name}: {problems:?}"))?.plan;
+            let mut plan = compile(&document).map_err(|problems| format!("{name}: {problems:?}"))?.plan;
+            plan.models = plan.has_agents().then(seed_budget::terms);
             Ok((name.to_owned(), Arc::new(plan)))
         });
         Ok(Self { plans: compiled.into_iter().collect::<Result<_, String>>()?, subject: None })

@@ -150,6 +150,12 @@ impl Run<'_> {
                     let finished = Box::new(suspended.finish(&*self.fixture.sandbox.0, &mut || false));
                     self.node.handle(self.node_now, Event::Evaluated { execution, evaluation, finished });
                 }
+                Output::Lease(wanted) => {
+                    return Err(format!(
+                        "{} asks for a lease, and no scenario has budgets of a period",
+                        wanted.execution
+                    ));
+                }
                 Output::MessagesEnqueued(_) => self.receive_messages()?,
                 Output::RescanInbox => {
                     self.inbox_cursor = 0;

@@ -32,6 +32,7 @@ pub(super) fn cases<S: Subject>() -> Vec<Case> {
         catalogue(),
         origins(),
         other_definitions(),
+        rollouts(),
     ];
     let (gates, pending, enough) = (gates(), pending_ones(), enough());
     executions
@@ -624,6 +625,24 @@ fn other_definitions() -> Vec<Case> {
             (CountOthers("o", "f", vec!["d"], 9), "2"),
             (ReleaseQuarantined(2), "released"),
             (CountOthers("o", "f", vec!["a"], 9), "1"),
+        ],
+    )]
+}
+
+fn rollouts() -> Vec<Case> {
+    let of = |execution, organization| Turn { organization: Some(organization), ..opens(execution) };
+    vec![(
+        "the executions of a rollout are read with their usage, the newest first",
+        vec![
+            (Claim(0), "1"),
+            (Commit(1, vec![of(0, "o"), of(1, "o"), of(2, "p"), opens(3)]), "durable durable durable durable"),
+            (one(Turn { ends: true, ..of(4, "o") }), "durable"),
+            (Rollout("rollout of o", 9), "completed@99 9 tokens running@0 running@0"),
+            (one(Turn { ends: true, ..continues(1, 0) }), "durable"),
+            (Rollout("rollout of o", 9), "completed@99 9 tokens completed@99 6 tokens running@0"),
+            (Rollout("rollout of o", 2), "completed@99 9 tokens completed@99 6 tokens"),
+            (Rollout("rollout of p", 9), "running@0"),
+            (Rollout("rollout of", 9), ""),
         ],
     )]
 }

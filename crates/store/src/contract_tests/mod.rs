@@ -1,6 +1,8 @@
 //! One conformance suite and one randomized model test for every store. A new store implements `Subject` and gets both.
 
+pub(crate) mod budgets;
 mod catalogue;
+mod event_queue;
 mod journal;
 mod membership;
 mod model;
@@ -81,11 +83,18 @@ fn check<S: Subject>(make: impl Fn() -> S, reopening: bool) {
 fn memory() {
     check(|| Memory(MemoryStore::new()), false);
     check(|| Memory(MemoryStore::new()), true);
+    event_queue::check(&mut Memory(MemoryStore::new()));
 }
 
 #[test]
 fn sqlite() {
     check(Sqlite::new, false);
+    event_queue::check(&mut Sqlite::new());
+    let subject = Sqlite::new();
+    event_queue::check_commits_without_subscriptions(&subject, |table| {
+        let connection = rusqlite::Connection::open(subject.folder.path().join("store.db")).unwrap();
+        connection.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+    });
 }
 
 #[test]

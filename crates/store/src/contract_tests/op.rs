@@ -17,8 +17,8 @@ use super::catalogue::{self, Asked, CatalogueOp};
 use crate::{
     AuditedNotes, AwaitingParent, Batch, ClusterView, Due, EnqueueRequest, ExecutionRow, Expected, Fence, Filter,
     GateRow, InboxEntry, InboxMessage, LateReceipt, NewReceipt, Node, Origin, OtherDefinitions, Part, PartOutcome,
-    PartReceipts, QuarantineRelease, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RowChange, Signed, Store,
-    StoreError, StoredExecutorKey, StoredPlan, partition_of,
+    PartReceipts, QuarantineRelease, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RolloutRow, RowChange,
+    RowUsage, Signed, StartNames, Store, StoreError, StoredExecutorKey, StoredPlan, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -96,6 +96,7 @@ pub(crate) enum Op {
     Count(Text, Vec<Text>, usize),
     /// An organization, the id of a workflow, the definitions that are left out, and the bound of the count.
     CountOthers(Text, Text, Vec<Text>, usize),
+    Rollout(Text, usize),
     /// Organization; execution, step and number of the gate to start after; limit.
     Gates(Option<Text>, Option<(u8, Text, u32)>, usize),
     ResourceRow(Text),
@@ -258,6 +259,7 @@ impl Turn {
                 outcome: self.ends.then(|| "with_failures".into()),
                 error: None,
                 completed_at,
+                usage: self.usage(),
             }),
             plans: self.plan.map(plan).into_iter().collect(),
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
@@ -276,13 +278,13 @@ impl Turn {
         let of_late = (0..self.late.len()).map(|index| (receipt(self.execution, None), Some(index)));
         // A draft has both in the order of their arrival.
         let new: Vec<_> = of_late.chain(of_frames).map(|(receipt, late)| NewReceipt { receipt, late }).collect();
-        let Some(key) = self.signed_by else { return PartReceipts { late, new, signed: OnceLock::new() } };
+        let Some(key) = self.signed_by else { return PartReceipts { late, new, ..PartReceipts::default() } };
         let proof = |new: &NewReceipt| match new.receipt.frame {
             Some((sequence, _)) => frame_proof(self.execution, sequence),
             None => late_proof(self.late[new.late.expect("a receipt without a frame is late")]),
         };
         let signed = Signed { proofs: new.iter().map(proof).collect(), key: Some(executor_key(key)) };
-        PartReceipts { late, new, signed: OnceLock::from(signed) }
+        PartReceipts { late, new, account: None, signed: OnceLock::from(signed) }
     }
 
     fn gate(&self, step: Text, gate: u32) -> GateRow {
@@ -321,9 +323,19 @@ impl Turn {
             workflow_id: self.workflow_id.map(Into::into),
             trigger_id: self.organization.map(|organization| format!("trigger of {organization}")),
             parent: self.organization.map(|_| key(7)),
-            parent_id: self.organization.map(|organization| format!("parent of {organization}")),
-            workflow_name: self.organization.map(|organization| format!("workflow of {organization}")),
+            names: self.names(),
+            usage: self.usage(),
         }
+    }
+
+    fn names(&self) -> StartNames {
+        let of = |what: &str| self.organization.map(|organization| format!("{what} of {organization}"));
+        StartNames { parent_id: of("parent"), workflow_name: of("workflow"), rollout: of("rollout") }
+    }
+
+    /// The usage of an execution that ends. Its cost is the largest number that every store keeps.
+    fn usage(&self) -> Option<RowUsage> {
+        self.ends.then(|| RowUsage { tokens: u64::from(self.execution) + 5, cost: i64::MAX as u64 })
     }
 }
 
@@ -396,6 +408,7 @@ fn answer(store: &dyn Store, op: &Op) -> Result<String, StoreError> {
         Op::UnfinishedRows(organization, statuses) => unfinished_rows(store, organization, statuses)?,
         Op::Count(organization, statuses, max) => store.count_executions(organization, statuses, *max)?.to_string(),
         Op::CountOthers(of, id, definitions, max) => count_others(store, (of, id), definitions, *max)?,
+        Op::Rollout(rollout, limit) => join(store.rollout_executions(rollout, *limit)?.into_iter().map(draw_rollout)),
         Op::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
         Op::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => catalogue::answer(store, of_catalogue)?,
@@ -696,8 +709,11 @@ fn draw_row(row: ExecutionRow) -> String {
     (model.workflow, model.idempotency_key, model.outcome) = (row.workflow, row.idempotency_key, row.outcome.clone());
     model.initiator_user_id = row.initiator_user_id;
     model.parent = row.organization.as_ref().map(|_| key(7));
-    model.parent_id = row.organization.as_ref().map(|organization| format!("parent of {organization}"));
-    model.workflow_name = row.organization.as_ref().map(|organization| format!("workflow of {organization}"));
+    let of = |what: &str| row.organization.as_ref().map(|organization| format!("{what} of {organization}"));
+    (model.names.parent_id, model.names.workflow_name) = (of("parent"), of("workflow"));
+    model.names.rollout = of("rollout");
+    let is_ended = row.completed_at.is_some() && row.status == "completed";
+    model.usage = Turn { execution: number(row.key), ends: is_ended, ..Turn::default() }.usage();
     model.trigger_id = row.organization.as_ref().map(|organization| format!("trigger of {organization}"));
     model.workflow_hash.clone_from(&row.workflow_hash);
     (model.organization, model.workflow_id) = (row.organization.clone(), row.workflow_id.clone());
@@ -706,6 +722,13 @@ fn draw_row(row: ExecutionRow) -> String {
     let of: String = of.collect();
     let id = if id == row.key.to_string() { "" } else { &id };
     format!("{}:{id}:{}:{}{of}", number(row.key), row.status, row.outcome.unwrap_or_default())
+}
+
+fn draw_rollout(row: RolloutRow) -> String {
+    let RolloutRow { status, started_at, completed_at, usage } = row;
+    let tokens = usage.map(|usage| format!(" {} tokens", usage.tokens)).unwrap_or_default();
+    assert!(started_at == 88 && usage.is_none_or(|usage| usage.cost == i64::MAX as u64));
+    format!("{status}@{}{tokens}", completed_at.unwrap_or_default())
 }
 
 pub(super) fn join(pictures: impl Iterator<Item = String>) -> String {
@@ -738,6 +761,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
     all.push(Op::PendingOrganizations);
     all.push(Op::Count("o", vec!["pending", "running"], 3));
     all.push(Op::CountOthers("o", "f", vec!["a"], 3));
+    all.push(Op::Rollout("rollout of o", 3));
     all.extend([Op::Plan(1), Op::Plan(2), Op::Rows(vec![], None, None, 99)]);
     all.extend(catalogue::look());
     all.iter().map(|op| format!("{op:?} -> {}\n", run(store, op))).collect()

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::{Subject, check};
+use super::{Subject, check, event_queue};
 use crate::{
     Store,
     postgres::{
@@ -49,6 +49,11 @@ impl Subject for Postgres {
 #[test]
 fn postgres() {
     check(Postgres::new, false);
+    event_queue::check(&mut Postgres::new());
+    let subject = Postgres::new();
+    event_queue::check_commits_without_subscriptions(&subject, |table| {
+        subject.scratch.beside().unwrap().execute(&format!("DROP TABLE {table}")).unwrap();
+    });
 }
 
 #[test]

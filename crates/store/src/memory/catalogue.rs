@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use mainspring_kernel::key::ExecutionKey;
+
 use super::MemoryStore;
 use crate::{
-    AuditEntry, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, Put, ResourceQuery, ResourceRow, StoreError,
+    AuditEntry, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, EventCursor, Put, ResourceQuery, ResourceRow,
+    StoreError,
     audit::chain,
     catalogue::{check_lengths, in_order},
 };
@@ -17,6 +20,8 @@ pub(super) struct Resources {
     items: BTreeMap<ResourceId, ResourceRow>,
     pub(super) audit: BTreeMap<String, Vec<AuditRow>>,
     pub(super) audit_heads: BTreeMap<String, AuditHead>,
+    /// By subscription and execution.
+    pub(super) event_cursors: BTreeMap<(String, ExecutionKey), EventCursor>,
 }
 
 impl Resources {
@@ -66,6 +71,12 @@ impl Resources {
         }
         self.note(&change.sealing, &change.audit);
         ChangeOutcome::Done
+    }
+
+    /// The ids of the resources with a key.
+    pub(super) fn with_key(&self, kind: &str, organization: &str, (field, value): (&str, &str)) -> Vec<String> {
+        let has_key = |item: &&ResourceRow| item.keys.iter().any(|key| key.field == field && key.value == value);
+        self.of(kind, organization).filter(has_key).map(|item| item.id.clone()).collect()
     }
 
     /// Sorted by id.

@@ -2,7 +2,7 @@
 use super::{MemoryStore, start};
 use crate::{
     AuditedNotes, AwaitingParent, ExecutionRow, Executions, Expected, FORCED_END, Filter, GateRow, HeadRow, Origin,
-    OtherDefinitions, QuarantineRelease, QuarantinedRow, ReleaseOutcome, StoreError,
+    OtherDefinitions, QuarantineRelease, QuarantinedRow, ReleaseOutcome, RolloutRow, StoreError,
 };
 use mainspring_kernel::key::ExecutionKey;
 use std::cmp::Reverse;
@@ -63,6 +63,18 @@ impl Executions for MemoryStore {
                 && !state.is_quarantined(row.key)
         };
         Ok(state.rows.values().filter(is_counted).take(most).count())
+    }
+
+    fn rollout_executions(&self, rollout: &str, limit: usize) -> Result<Vec<RolloutRow>, StoreError> {
+        let state = self.state();
+        let rows = state.rows.values().rev().filter(|row| row.names.rollout.as_deref() == Some(rollout));
+        let of_row = |row: &ExecutionRow| RolloutRow {
+            status: row.status.clone(),
+            started_at: row.started_at,
+            completed_at: row.completed_at,
+            usage: row.usage,
+        };
+        Ok(rows.take(limit).map(of_row).collect())
     }
 
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {

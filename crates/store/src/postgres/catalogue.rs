@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainspring_kernel::hash::Hash;
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
-    PostgresStore, audit, columns,
+    PostgresStore, audit,
+    columns::{self, name_key},
     connections::{Session, Who, ask},
     error::Fault,
     writes::{Column, Statement, Writes, column},
@@ -67,11 +67,6 @@ impl Audit for PostgresStore {
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
         self.with_session(async |session| audit::head(session, organization).await)
     }
-}
-
-/// Returns the key by which a name is searched, unique for each pair.
-fn name_key(field: &str, value: &str) -> Hash {
-    Hash::of_parts(&[&(field.len() as u64).to_be_bytes(), field.as_bytes(), value.as_bytes()])
 }
 
 /// Kind, organization and id.

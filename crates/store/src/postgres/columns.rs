@@ -90,3 +90,8 @@ pub(super) fn start_key(of: &Origin<'_>, idempotency_key: &str) -> Hash {
     let of_whom = [&kind[..], &length(organization), &bytes(organization)];
     Hash::of_parts(&[&of_whom[..], &by_name[..]].concat())
 }
+
+/// Returns the key by which a name is searched, unique for each pair.
+pub(super) fn name_key(field: &str, value: &str) -> Hash {
+    Hash::of_parts(&[&(field.len() as u64).to_be_bytes(), field.as_bytes(), value.as_bytes()])
+}

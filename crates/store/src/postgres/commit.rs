@@ -27,8 +27,8 @@
 //!   is rolled back and tried again, and then finds the row.
 //!
 //! All transactions lock in the same order: the number of partitions, partitions, heads, heads of audit logs, the
-//! catalogue, blobs, plans and messages, and each of them in key order where several transactions may want the same
-//! rows. The server rolls back the remaining deadlocks, and they are tried again here.
+//! catalogue, blobs, plans, messages and the queue of events, and each of them in key order where several transactions
+//! may want the same rows. The server rolls back the remaining deadlocks, and they are tried again here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,15 +37,18 @@ use std::{
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use metrics::Histogram;
+use tokio_postgres::types::ToSql;
 
 use super::{
-    audit,
+    audit, budgets,
     columns::{self, start_key, word_key},
     connections::{Connections, Session, Tries, Who, ask},
     error::{self, Fault, Meaning},
     writes::Writes,
 };
-use crate::{AuditHead, Batch, CommitError, Part, PartOutcome, Refusal, batch::follows, sql::integer};
+use crate::{
+    AuditHead, Batch, CommitError, Part, PartOutcome, Refusal, SUBSCRIPTION_KIND, batch::follows, sql::integer,
+};
 
 /// The failure of one try.
 enum Failed {
@@ -90,8 +93,9 @@ async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Resul
     let answers: Vec<PartOutcome> = batch.parts.iter().map(|part| locked.answer(part)).collect();
     let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
     let parts: Vec<&Part> = written.map(|(part, _)| part).collect();
-    let mut writes = Writes::of(&parts);
+    let mut writes = Writes::of(&parts, locked.has_subscriptions);
     let audited = parts.iter().flat_map(|part| &part.audit);
+    writes.extend(budgets::statements(&parts));
     writes.extend(audit::statements(&mut locked.audit_heads, &batch.sealing, audited));
     let mut requests = writes.requests();
     let commit_at = requests.len();
@@ -120,6 +124,8 @@ struct LockedRows {
     ids: BTreeMap<Hash, ExecutionKey>,
     /// The executions started with idempotency keys, by the hash of the key.
     starts: BTreeMap<Hash, ExecutionKey>,
+    /// True if a subscription took part in commits when the fences were locked.
+    has_subscriptions: bool,
     /// The heads of the logs for which parts have entries.
     audit_heads: BTreeMap<String, AuditHead>,
 }
@@ -141,9 +147,10 @@ impl LockedRows {
         let starts = new.filter_map(|row| Some(start_key(&row.origin(), row.idempotency_key.as_deref()?)));
         let starts: Vec<Vec<u8>> = starts.map(|hash| hash.0.to_vec()).collect();
         let logs = audit::logs(batch.parts.iter().flat_map(|part| &part.audit));
+        let fenced: [&(dyn ToSql + Sync); 2] = [&partitions, &SUBSCRIPTION_KIND.as_bytes()];
         let mut requests = vec![
             ask("BEGIN", &[]),
-            ask(sql!("journal.sql", "fences"), &[&partitions]),
+            ask(sql!("journal.sql", "fences"), &fenced),
             ask(sql!("journal.sql", "heads_lock"), &[&executions]),
         ];
         if !logs.is_empty() {
@@ -160,6 +167,7 @@ impl LockedRows {
         }
         for found in &answers[1] {
             let (partition, epoch): (_, i64) = (columns::small_number(found, 0)?, columns::column(found, 1)?);
+            locked.has_subscriptions = columns::column(found, 2)?;
             let is_valid = |fence: &crate::Fence| fence.partition == partition && integer(fence.epoch) == epoch;
             locked.held.extend(batch.fences.iter().any(is_valid).then_some(partition));
         }

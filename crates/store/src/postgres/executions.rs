@@ -11,7 +11,7 @@ use super::{
     error::Fault,
 };
 use crate::{
-    ExecutionRow, Filter, Origin, OtherDefinitions,
+    ExecutionRow, Filter, Origin, OtherDefinitions, RolloutRow, RowUsage, StartNames,
     sql::{integer, only},
 };
 
@@ -141,7 +141,32 @@ fn of_row(found: &Row) -> Result<ExecutionRow, Fault> {
         workflow_id: columns::optional_word(found, 19)?,
         trigger_id: columns::optional_word(found, 20)?,
         parent: columns::optional_key(found, 21)?,
-        parent_id: columns::optional_word(found, 22)?,
-        workflow_name: columns::optional_word(found, 23)?,
+        names: StartNames {
+            parent_id: columns::optional_word(found, 22)?,
+            workflow_name: columns::optional_word(found, 23)?,
+            rollout: columns::optional_word(found, 24)?,
+        },
+        usage: usage(found, 25)?,
     })
+}
+
+/// Reads the tokens at a column, and the cost at the next one.
+fn usage(found: &Row, at: usize) -> Result<Option<RowUsage>, Fault> {
+    let amounts = (columns::optional_number(found, at)?, columns::optional_number(found, at + 1)?);
+    let (Some(tokens), Some(cost)) = amounts else { return Ok(None) };
+    Ok(Some(RowUsage { tokens, cost }))
+}
+
+pub(super) async fn of_rollout(session: &Session, rollout: &str, limit: usize) -> Result<Vec<RolloutRow>, Fault> {
+    let (rollout, limit) = (rollout.as_bytes(), integer(limit as u64));
+    let found = session.query(sql!("executions.sql", "rollout_executions"), &[&rollout, &limit]).await?;
+    let of_row = |found: &Row| {
+        Ok(RolloutRow {
+            status: columns::word(found, 0)?,
+            started_at: columns::number(found, 1)?,
+            completed_at: columns::optional_number(found, 2)?,
+            usage: usage(found, 3)?,
+        })
+    };
+    found.iter().map(of_row).collect()
 }

@@ -16,7 +16,7 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// Each upgrades from format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 12] = [
+pub(super) const MIGRATIONS: [&str; 13] = [
     include_str!("sql/migrations/0001.sql"),
     include_str!("sql/migrations/0002.sql"),
     include_str!("sql/migrations/0003.sql"),
@@ -29,6 +29,7 @@ pub(super) const MIGRATIONS: [&str; 12] = [
     include_str!("sql/migrations/0010.sql"),
     include_str!("sql/migrations/0011.sql"),
     include_str!("sql/migrations/0012.sql"),
+    include_str!("sql/migrations/0013.sql"),
 ];
 
 /// The first format whose inbox messages have seals.
@@ -42,7 +43,7 @@ const PROGRAM: &str = "mainspring";
 const FORMAT_TABLE: &str = "mainspring_format";
 
 /// Tables of these names without that row belong to another program.
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 23] = [
     FORMAT_TABLE,
     "frames",
     "heads",
@@ -63,6 +64,9 @@ const TABLES: [&str; 20] = [
     "pending_approvals",
     "notes",
     "executor_keys",
+    "budget_accounts",
+    "budget_leases",
+    "usage_days",
 ];
 
 /// Returns the format of the tables; 0 if there are none.

@@ -15,12 +15,14 @@ mod address;
 mod approvals;
 mod audit;
 mod blocking;
+mod budgets;
 mod catalogue;
 mod columns;
 mod commit;
 mod connections;
 mod erase;
 mod error;
+mod event_queue;
 mod executions;
 mod inspect;
 mod journal;
@@ -46,7 +48,7 @@ use self::{
     error::Fault,
     notify::PendingNotifications,
 };
-use crate::{Catalogue, Store, StoreError};
+use crate::{Catalogue, EventQueue, Store, StoreError};
 
 /// Number of partitions of a new store: enough to divide them evenly among some dozen nodes, few enough for each node
 /// to poll its own with one statement.
@@ -159,6 +161,10 @@ impl PostgresStore {
 
 impl Store for PostgresStore {
     fn catalogue(&self) -> &dyn Catalogue {
+        self
+    }
+
+    fn event_queue(&self) -> &dyn EventQueue {
         self
     }
 

@@ -96,9 +96,10 @@ pub(super) async fn force_end(session: &Session, audited: &AuditedNotes<'_>) -> 
     }
     let (keys, statuses, errors) = (vec![key], vec![&b"failed"[..]], vec![Some(FORCED_END.as_bytes())]);
     let (outcomes, ends) = (vec![None::<&[u8]>], vec![Some(integer(note.at))]);
+    let usage = vec![None::<i64>];
     let change = sql!("executions.sql", "executions_change");
     let requests = [
-        ask(change, &[&keys, &statuses, &outcomes, &errors, &ends]),
+        ask(change, &[&keys, &statuses, &outcomes, &errors, &ends, &usage, &usage]),
         ask(sql!("executions.sql", "gates_remove"), &[&key]),
         ask(sql!("inbox.sql", "messages_remove"), &[&key]),
     ];

@@ -6,11 +6,11 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use tokio_postgres::types::ToSql;
 
 use super::{
-    columns::{start_key, word_key},
+    columns::{name_key, start_key, word_key},
     connections::{Request, ask},
 };
 use crate::{
-    ExecutionRow, InboxMessage, Part, RowChange, StoredPlan,
+    ExecutionRow, InboxMessage, Part, RECORDING_KEY, RowChange, SUBSCRIPTION_KIND, StoredPlan,
     batch::{is_end, wake_at},
     payloads,
     sql::integer,
@@ -28,7 +28,7 @@ pub(super) struct Writes<'a>(Vec<Statement<'a>>);
 
 impl<'a> Writes<'a> {
     /// Collects all content of these parts, which the caller has accepted.
-    pub(super) fn of(parts: &[&'a Part]) -> Self {
+    pub(super) fn of(parts: &[&'a Part], has_subscriptions: bool) -> Self {
         let mut writes = Self::default();
         let moved = parts.iter().copied().filter(|part| !part.frames.is_empty());
         let (new, older): (Vec<&Part>, Vec<&Part>) = moved.clone().partition(|part| part.expected.is_none());
@@ -41,6 +41,9 @@ impl<'a> Writes<'a> {
         writes.messages(parts);
         writes.gates(&[new, older].concat());
         writes.executor_keys(parts);
+        if has_subscriptions {
+            writes.events(parts);
+        }
         writes
     }
 
@@ -120,8 +123,11 @@ impl<'a> Writes<'a> {
             column(rows, |(_, row)| bytes(&row.workflow_id)),
             column(rows, |(_, row)| bytes(&row.trigger_id)),
             column(rows, |(_, row)| row.parent.map(|parent| parent.0.to_vec())),
-            column(rows, |(_, row)| bytes(&row.parent_id)),
-            column(rows, |(_, row)| bytes(&row.workflow_name)),
+            column(rows, |(_, row)| bytes(&row.names.parent_id)),
+            column(rows, |(_, row)| bytes(&row.names.workflow_name)),
+            column(rows, |(_, row)| bytes(&row.names.rollout)),
+            column(rows, |(_, row)| row.usage.map(|usage| integer(usage.tokens))),
+            column(rows, |(_, row)| row.usage.map(|usage| integer(usage.cost))),
         ];
         self.push(rows, sql!("executions.sql", "executions_insert"), columns);
         let columns = vec![
@@ -130,6 +136,8 @@ impl<'a> Writes<'a> {
             column(changes, |(_, change)| bytes(&change.outcome)),
             column(changes, |(_, change)| bytes(&change.error)),
             column(changes, |(_, change)| change.completed_at.map(integer)),
+            column(changes, |(_, change)| change.usage.map(|usage| integer(usage.tokens))),
+            column(changes, |(_, change)| change.usage.map(|usage| integer(usage.cost))),
         ];
         self.push(changes, sql!("executions.sql", "executions_change"), columns);
     }
@@ -163,6 +171,23 @@ impl<'a> Writes<'a> {
             column(&blobs, |(_, (_, body))| body),
         ];
         self.push(&blobs, sql!("journal.sql", "blobs_put"), columns);
+    }
+
+    /// Adds frames to the queues of subscriptions.
+    fn events(&mut self, parts: &[&'a Part]) {
+        let range = |part: &&'a Part| {
+            let (first, last) = part.frames.first().zip(part.frames.last())?;
+            Some((&part.execution.0[..], integer(first.sequence), integer(last.sequence)))
+        };
+        let moved: Vec<_> = parts.iter().filter_map(range).collect();
+        let columns = vec![
+            column(&moved, |(key, ..)| key),
+            column(&moved, |(_, first, _)| first),
+            column(&moved, |(.., last)| last),
+            Box::new(SUBSCRIPTION_KIND.as_bytes()),
+            Box::new(name_key(RECORDING_KEY.0, RECORDING_KEY.1).0.to_vec()),
+        ];
+        self.push(&moved, sql!("events.sql", "events_record"), columns);
     }
 
     fn executor_keys(&mut self, parts: &[&'a Part]) {

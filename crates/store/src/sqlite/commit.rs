@@ -14,11 +14,11 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
+use rusqlite::{CachedStatement, Connection, Error, OptionalExtension, params, types::Type};
 
-use super::{approvals, audit, executions, journal};
+use super::{approvals, audit, budgets, event_queue, executions, journal};
 use crate::{
-    Batch, ExecutionRow, Expected, InboxMessage, Part, PartOutcome, Refusal, StoredPlan,
+    Batch, ExecutionRow, Expected, InboxMessage, Part, PartOutcome, Refusal, SUBSCRIPTION_KIND, StoredPlan,
     batch::{follows, is_end, wake_at},
     payloads,
     sql::{integer, natural},
@@ -54,7 +54,7 @@ impl<'a> Statements<'a> {
 
 /// Writes all valid parts. Returns the answer to each part, and the number of the last frame or 0. The caller commits.
 pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<(Vec<PartOutcome>, u64)> {
-    let held = held(connection, batch)?;
+    let Fences { held, has_subscriptions } = Fences::of(connection, batch)?;
     let mut statements = Statements::of(connection)?;
     let mut answer = |part| write_part(&mut statements, &held, part);
     let answers = batch.parts.iter().map(|part| Ok(answer(part)?.map_or(PartOutcome::Durable, PartOutcome::Refused)));
@@ -63,20 +63,35 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<
     for message in written.clone().flat_map(|(part, _)| &part.messages) {
         enqueue(connection, message)?;
     }
+    if has_subscriptions {
+        written.clone().try_for_each(|(part, _)| event_queue::record(connection, part))?;
+    }
     audit::append(connection, &batch.sealing, &written.flat_map(|(part, _)| &part.audit).collect::<Vec<_>>())?;
     Ok((answers, statements.newest_frame))
 }
 
-/// Returns the partitions with valid fences. They cannot be claimed before the transaction ends.
-fn held(connection: &Connection, batch: &Batch) -> rusqlite::Result<BTreeSet<u32>> {
-    let mut held = BTreeSet::new();
-    let mut statement = connection.prepare_cached(sql!("membership.sql", "fence"))?;
-    for fence in &batch.fences {
-        if statement.exists(params![fence.partition, integer(fence.epoch)])? {
-            held.insert(fence.partition);
+/// The result of the fences of a batch, stable until the transaction ends.
+#[derive(Default)]
+struct Fences {
+    /// The partitions with valid fences. They cannot be claimed before the transaction ends.
+    held: BTreeSet<u32>,
+    /// True if a subscription takes part in commits.
+    has_subscriptions: bool,
+}
+
+impl Fences {
+    fn of(connection: &Connection, batch: &Batch) -> rusqlite::Result<Self> {
+        let mut fences = Self::default();
+        let mut statement = connection.prepare_cached(sql!("membership.sql", "fence"))?;
+        for fence in &batch.fences {
+            let values = params![fence.partition, integer(fence.epoch), SUBSCRIPTION_KIND];
+            if let Some(has_subscriptions) = statement.query_row(values, |row| row.get(0)).optional()? {
+                fences.held.insert(fence.partition);
+                fences.has_subscriptions = has_subscriptions;
+            }
         }
+        Ok(fences)
     }
-    Ok(held)
 }
 
 fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part) -> rusqlite::Result<Option<Refusal>> {
@@ -108,6 +123,7 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
     if !part.frames.is_empty() {
         approvals::write(connection, part)?;
     }
+    budgets::write(connection, part)?;
     for id in &part.consumed {
         connection.prepare_cached(sql!("inbox.sql", "message_remove"))?.execute(params![part.execution.0, id])?;
     }

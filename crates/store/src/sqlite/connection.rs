@@ -26,7 +26,7 @@ pub(super) const FORMAT_WITH_SEALS: u32 = 6;
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
 /// Each upgrades from format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("sql/migrations/0001.sql"),
     include_str!("sql/migrations/0002.sql"),
     include_str!("sql/migrations/0003.sql"),
@@ -38,6 +38,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("sql/migrations/0009.sql"),
     include_str!("sql/migrations/0010.sql"),
     include_str!("sql/migrations/0011.sql"),
+    include_str!("sql/migrations/0012.sql"),
 ];
 
 /// A leaf page holds some twenty small frames. This size was faster overall than 4 and 16 KiB when measured.

@@ -6,7 +6,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use rusqlite::{Connection, OptionalExtension, Row, Statement, ToSql, params, params_from_iter};
 
 use crate::{
-    ExecutionRow, Filter, Origin, OtherDefinitions, RowChange,
+    ExecutionRow, Filter, Origin, OtherDefinitions, RolloutRow, RowChange, RowUsage, StartNames,
     sql::{integer, natural, only},
 };
 
@@ -21,6 +21,9 @@ pub(super) const PENDING_ORGANIZATIONS: &str = sql!("executions.sql", "pending_o
 
 /// The statement of [`count_other_definitions`].
 const OTHER_DEFINITIONS: &str = sql!("executions.sql", "executions_of_other_definitions_count");
+
+/// The statement of [`of_rollout`].
+const ROLLOUT: &str = sql!("executions.sql", "rollout_executions");
 
 /// The statement of [`change`].
 pub(super) const CHANGE: &str = sql!("executions.sql", "execution_change");
@@ -50,14 +53,25 @@ pub(super) fn insert(statement: &mut Statement<'_>, key: ExecutionKey, row: &Exe
         row.workflow_id,
         row.trigger_id,
         row.parent.map(|parent| parent.0),
-        row.parent_id,
-        row.workflow_name,
+        row.names.parent_id,
+        row.names.workflow_name,
+        row.names.rollout,
+        row.usage.map(|usage| integer(usage.tokens)),
+        row.usage.map(|usage| integer(usage.cost)),
     ];
     Ok(statement.execute(values)? == 1)
 }
 
 pub(super) fn change(statement: &mut Statement<'_>, key: ExecutionKey, change: &RowChange) -> rusqlite::Result<()> {
-    let values = params![key.0, change.status, change.outcome, change.error, change.completed_at.map(integer)];
+    let values = params![
+        key.0,
+        change.status,
+        change.outcome,
+        change.error,
+        change.completed_at.map(integer),
+        change.usage.map(|usage| integer(usage.tokens)),
+        change.usage.map(|usage| integer(usage.cost)),
+    ];
     statement.execute(values).map(drop)
 }
 
@@ -194,9 +208,32 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
         workflow_id: row.get("workflow_id")?,
         trigger_id: row.get("trigger_id")?,
         parent: row.get::<_, Option<[u8; 16]>>("parent")?.map(ExecutionKey),
-        parent_id: row.get("parent_id")?,
-        workflow_name: row.get("workflow_name")?,
+        names: StartNames {
+            parent_id: row.get("parent_id")?,
+            workflow_name: row.get("workflow_name")?,
+            rollout: row.get("rollout")?,
+        },
+        usage: usage(row)?,
     })
+}
+
+fn usage(row: &Row<'_>) -> rusqlite::Result<Option<RowUsage>> {
+    let amounts = (row.get::<_, Option<i64>>("tokens")?, row.get::<_, Option<i64>>("cost")?);
+    let (Some(tokens), Some(cost)) = amounts else { return Ok(None) };
+    Ok(Some(RowUsage { tokens: natural(tokens), cost: natural(cost) }))
+}
+
+pub(super) fn of_rollout(connection: &Connection, rollout: &str, limit: usize) -> rusqlite::Result<Vec<RolloutRow>> {
+    let mut statement = connection.prepare_cached(ROLLOUT)?;
+    let of_row = |row: &Row<'_>| {
+        Ok(RolloutRow {
+            status: row.get("status")?,
+            started_at: natural(row.get("started_at")?),
+            completed_at: row.get::<_, Option<i64>>("completed_at")?.map(natural),
+            usage: usage(row)?,
+        })
+    };
+    statement.query_map(params![rollout, integer(limit as u64)], of_row)?.collect()
 }
 
 pub(super) fn quarantine(connection: &Connection, execution: ExecutionKey, reason: &str) -> rusqlite::Result<()> {
@@ -223,6 +260,16 @@ mod tests {
         let steps = explained(&connection, &only(OTHER_DEFINITIONS, '?', 3, &["above", "below"]));
         let range = "executions_unfinished (organization=? AND workflow_id=? AND workflow_hash>? AND workflow_hash<?)";
         assert!(steps.iter().any(|step| step.contains(range)), "{steps:?}");
+    }
+
+    #[test]
+    fn the_executions_of_a_rollout_are_read_off_an_index_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        drop(SqliteStore::open(&path).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        let steps = explained(&connection, ROLLOUT);
+        assert_eq!(steps, ["SEARCH executions USING INDEX executions_by_rollout (rollout=?)"]);
     }
 
     #[test]

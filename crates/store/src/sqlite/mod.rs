@@ -7,12 +7,14 @@
 
 mod approvals;
 mod audit;
+mod budgets;
 mod catalogue;
 mod commit;
 mod connection;
 mod copy;
 mod erase;
 mod error;
+mod event_queue;
 mod executions;
 #[cfg(test)]
 mod fault_tests;
@@ -40,7 +42,7 @@ pub use self::{
     connection::{index_of, is_store_header, log_of},
     inspect::{Checked, SqliteInspection, Stamp},
 };
-use crate::{Catalogue, Store, StoreError, metrics::sync_time};
+use crate::{Catalogue, EventQueue, Store, StoreError, metrics::sync_time};
 
 /// The metadata entry for the engine that worked on the store last.
 const HOLD: &str = "hold";
@@ -193,6 +195,10 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn catalogue(&self) -> &dyn Catalogue {
+        self
+    }
+
+    fn event_queue(&self) -> &dyn EventQueue {
         self
     }
 

@@ -68,6 +68,7 @@ pub(super) fn force_end(connection: &Connection, audited: &AuditedNotes<'_>) -> 
         outcome: None,
         error: Some(FORCED_END.into()),
         completed_at: Some(note.at),
+        usage: None,
     };
     let mut change = connection.prepare_cached(executions::CHANGE)?;
     executions::change(&mut change, note.execution, &ended)?;

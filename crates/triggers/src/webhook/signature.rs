@@ -80,6 +80,11 @@ fn mac<M: Mac + KeyInit>(key: &Key, content: &[&[u8]]) -> M {
     mac
 }
 
+/// Signs content with HMAC-SHA256, in base64.
+pub(super) fn signature(key: &Key, content: &[&[u8]]) -> String {
+    STANDARD.encode(mac::<Hmac<Sha256>>(key, content).finalize().into_bytes())
+}
+
 /// Parses a time in seconds since 1970: decimal digits only.
 pub(super) fn seconds(header: &str, text: &str) -> Result<u64, Rejection> {
     let is_number = (1..=12).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -10,7 +10,7 @@ import { gateHistoryQuery } from '@/features/execution/queries';
 import { useMe } from '@/features/session/queries';
 import { DecideDialog } from './decide';
 import { Items } from './items';
-import { decidable } from './queries';
+import { decidable, serverForm } from './queries';
 
 /** The part of a gate that the page shows. */
 interface Gate {
@@ -153,7 +153,13 @@ export function ApprovalDetail({ approval, decision, setDecision }: DetailProps)
       <h2>History of this step</h2>
       <History approval={approval} />
       {asked && shown && (
-        <DecideDialog approval={shown} prompt={asked.approval.message} approve={asked.approve} onClose={close} />
+        <DecideDialog
+          approval={shown}
+          prompt={asked.approval.message}
+          approve={asked.approve}
+          form={serverForm(asked.approval.gate)}
+          onClose={close}
+        />
       )}
     </article>
   );

@@ -2,6 +2,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { call, client, type Approval } from '@/api/client';
 import { queryClient } from '@/app/queryClient';
+import type { InputSchema } from '@/features/workflows/inputForm';
 
 const OPEN = ['approvals'];
 
@@ -46,9 +47,36 @@ export function decidable(approval: Approval): Decidable | null {
   return typeof token === 'string' ? { executionId: approval.executionId, resumeToken: token } : null;
 }
 
+/** A form that a tool server asks people to fill in. All of its texts are the server's. */
+export interface ServerForm {
+  server: string;
+  tool: string;
+  message: string;
+  schema: InputSchema;
+}
+
+/** The form of a gate; null if it asks for none. */
+export function serverForm(gate: unknown): ServerForm | null {
+  const { purpose, items } = gate as { purpose?: unknown; items?: Record<string, unknown> };
+  if (purpose !== 'form' || !items) return null;
+  const text = (key: string) => (typeof items[key] === 'string' ? items[key] : '');
+  const schema = (items['form'] ?? {}) as InputSchema;
+  return { server: text('server'), tool: text('tool'), message: text('message'), schema };
+}
+
 /** Decides what was shown. Fails if the approval was decided or changed since. */
-export async function decide(approval: Decidable, approve: boolean, reason: string): Promise<void> {
-  const body = { approve, resumeToken: approval.resumeToken, ...(reason.trim() ? { reason: reason.trim() } : {}) };
+export async function decide(
+  approval: Decidable,
+  approve: boolean,
+  reason: string,
+  answer: { content?: unknown; cancel?: boolean } = {},
+): Promise<void> {
+  const body = {
+    approve,
+    resumeToken: approval.resumeToken,
+    ...(reason.trim() ? { reason: reason.trim() } : {}),
+    ...answer,
+  };
   try {
     await call(client.POST('/api/executions/{id}/approve', { params: { path: { id: approval.executionId } }, body }));
   } finally {

@@ -21,6 +21,8 @@ export interface Usage {
   limits?: Amounts;
   left?: Amounts;
   raised?: Amounts;
+  /** The used amounts of each step, by its id. */
+  steps?: Record<string, Amounts>;
 }
 
 /** The usage of an execution; null for one without agents and budgets. */

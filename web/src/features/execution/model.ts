@@ -129,3 +129,11 @@ export function countsByTemplate(attempts: Attempt[]): Map<string, Counts> {
   }
   return found;
 }
+
+/** The side of a rollout that the execution took, as words; null without a rollout. */
+export function rolloutText({ rollout }: { rollout?: unknown }): string | null {
+  if (typeof rollout !== 'object' || rollout === null) return null;
+  const { version, percent } = rollout as { version?: unknown; percent?: unknown };
+  if (version === 'candidate') return `candidate of a rollout to ${String(percent)} %`;
+  return version === 'stable' ? `stable definition beside a rollout to ${String(percent)} %` : null;
+}

@@ -12,6 +12,7 @@ import { isFinished, Status } from '@/design/status';
 import { Name, Outside } from '@/design/text';
 import { Ago, At, Span } from '@/design/time';
 import { DecideDialog } from '@/features/approvals/decide';
+import { serverForm } from '@/features/approvals/queries';
 import { Items } from '@/features/approvals/items';
 import { useCan } from '@/features/session/queries';
 import { planQuery, type Plan, type PlanStep } from '@/features/workflows/queries';
@@ -20,7 +21,7 @@ import { useAttempts, type Attempts } from './attempts';
 import { Children, childrenOf } from './children';
 import { StepDrawer } from './drawer';
 import { Journal } from './journal';
-import { countsByTemplate, outermostOf, planNameOf, templateOf } from './model';
+import { countsByTemplate, outermostOf, planNameOf, rolloutText, templateOf } from './model';
 import { Pinned } from './pinned';
 import { executionQuery, snapshotQuery } from './queries';
 import { Timeline } from './timeline';
@@ -86,6 +87,7 @@ function Head({ execution, stream }: { execution: Execution; stream: StreamState
           duration <Span from={execution.startedAt} to={execution.completedAt} />
         </span>
         <span>{execution.triggerType}</span>
+        {rolloutText(execution) && <span>{rolloutText(execution)}</span>}
         {execution.parentExecutionId && (
           <Link to="/executions/$id" params={{ id: execution.parentExecutionId }}>
             Parent execution
@@ -222,6 +224,7 @@ function OpenGates({ execution }: { execution: Execution }) {
           approval={target(asked.gate)}
           prompt={asked.gate.prompt}
           approve={asked.approve}
+          form={serverForm(asked.gate)}
           onClose={() => setAsked(null)}
         />
       )}

@@ -1,7 +1,7 @@
 /** The usage of an execution: what its agents and its ended children have used, and what its budget leaves. */
 import type { Execution } from '@/api/client';
 import type { PlanStep } from '@/features/workflows/queries';
-import { amountText, QUANTITIES, usageOf, type Usage } from './budget';
+import { amountText, QUANTITIES, usageOf, type Amounts, type Usage } from './budget';
 
 /** One row for each quantity that is used or limited. */
 export function UsageTable({ usage, label }: { usage: Usage; label: string }) {
@@ -39,6 +39,41 @@ export function UsageTable({ usage, label }: { usage: Usage; label: string }) {
   );
 }
 
+/** What each step has used, all its rounds together. */
+function StepUsage({ steps }: { steps: Record<string, Amounts> }) {
+  const columns = QUANTITIES.filter(({ key }) => Object.values(steps).some(used => used[key] != null));
+  return (
+    <div className="table-scroll card" tabIndex={0} role="region" aria-label="Usage by step">
+      <table className="table">
+        <thead>
+          <tr>
+            <th scope="col">Step</th>
+            {columns.map(({ key, label }) => (
+              <th key={key} scope="col">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {Object.entries(steps).map(([id, used]) => (
+            <tr key={id}>
+              <th scope="row">
+                <code>{id}</code>
+              </th>
+              {columns.map(({ key }) => (
+                <td key={key} className="number">
+                  {amountText(used[key] ?? 0)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 /** The view of the usage. */
 export function UsageView({ execution }: { execution: Execution }) {
   const usage = usageOf(execution);
@@ -46,6 +81,7 @@ export function UsageView({ execution }: { execution: Execution }) {
   return (
     <div className="stack">
       <UsageTable usage={usage} label="Usage" />
+      {usage.steps && <StepUsage steps={usage.steps} />}
       <p className="muted small">
         Calls in progress count as reserved. Children share the budget, and count when they have ended.
         {usage.raised && ' People have raised the budget; the limits include that.'}

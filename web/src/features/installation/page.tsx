@@ -1,4 +1,4 @@
-/** The installation: members, tokens, secrets, audit log, settings, quarantine, and the node. */
+/** The installation: members, tokens, secrets, audit log, usage, settings, quarantine, and the node. */
 import { Link, useSearch } from '@tanstack/react-router';
 import type { ComponentType } from 'react';
 import type { Permission } from '@/api/client';
@@ -12,6 +12,7 @@ import { Quarantine } from './quarantine';
 import { Secrets } from './secrets';
 import { Settings } from './settings';
 import { Tokens } from './tokens';
+import { OrganizationUsage } from './usage';
 import './style.css';
 import { TAB_MATCH } from '@/design/tabs';
 
@@ -27,6 +28,7 @@ const SECTIONS: Section[] = [
   { key: 'tokens', label: 'Tokens', needs: 'tokens:own', view: Tokens },
   { key: 'secrets', label: 'Secrets', needs: 'secrets:read', view: Secrets },
   { key: 'audit', label: 'Audit log', needs: 'audit:read', view: Audit },
+  { key: 'usage', label: 'Usage', needs: 'organization:read', view: OrganizationUsage },
   { key: 'settings', label: 'Settings', needs: 'organization:read', view: Settings },
   { key: 'quarantine', label: 'Quarantine', needs: 'executions:repair', view: Quarantine },
   { key: 'node', label: 'Node', needs: 'organization:read', view: ThisNode },

@@ -22,6 +22,25 @@ export const membersQuery = infiniteQueryOptions({
   getNextPageParam: last => last.nextCursor ?? undefined,
 });
 
+export const budgetsQuery = queryOptions({
+  queryKey: ['budgets'],
+  queryFn: ({ signal }) => call(client.GET('/api/budgets', { signal })),
+});
+
+export type UsagePeriod = 'day' | 'month';
+
+/** The usage of each workflow in this month. */
+export const usageQuery = (period: UsagePeriod) =>
+  infiniteQueryOptions({
+    queryKey: ['usage', period],
+    queryFn: ({ pageParam, signal }) => {
+      const query = { by: 'workflow', period, ...(pageParam ? { cursor: pageParam } : {}) };
+      return call(client.GET('/api/usage', { params: { query }, signal }));
+    },
+    initialPageParam: '',
+    getNextPageParam: last => last.nextCursor ?? undefined,
+  });
+
 export interface MemberChange {
   name?: string;
   role?: Role;

@@ -21,8 +21,10 @@ export function factsOf({ config }: Pick<Trigger, 'config'>): [string, string][]
       return [
         ['Cron expression', config.cron],
         ['Time zone', `${config.timezone} (tzdata ${config.timezoneData})`],
+        ['Target', config.target],
+        ...(config.prompt ? ([['Prompt', config.prompt]] as [string, string][]) : []),
         ['Missed ticks', MISSED[config.missed] ?? config.missed],
-        ['Overlap', OVERLAP[config.overlap] ?? config.overlap],
+        ...(config.prompt ? [] : ([['Overlap', OVERLAP[config.overlap] ?? config.overlap]] as [string, string][])),
         ['Jitter', config.jitterMs > 0 ? `up to ${config.jitterMs / 1000} s` : 'none'],
       ];
     case 'webhook':
@@ -57,6 +59,9 @@ const OUTCOMES: Record<string, [label: string, tone: Tone]> = {
   refused: ['Refused', 'bad'],
   skipped: ['Skipped', 'wait'],
   missed: ['Missed', 'wait'],
+  queued: ['Queued', 'wait'],
+  delivered: ['Delivered', 'ok'],
+  failed: ['Failed', 'bad'],
 };
 
 /** The outcome of a run as a label and a tone. */

@@ -63,11 +63,19 @@ function RunDialog({ trigger, onClose }: { trigger: Trigger; onClose: () => void
   const navigate = useNavigate();
   const [key] = useState(requestId);
   const [text, setText] = useState(EXAMPLE);
+  const hasPrompt = trigger.prompts != null;
   const event = eventOf(text);
   const act = async () => {
-    const id = await runTrigger(trigger.id, event ?? {}, key);
-    await navigate({ to: '/executions/$id', params: { id } });
+    const id = await runTrigger(trigger.id, hasPrompt ? null : (event ?? {}), key);
+    if (id) await navigate({ to: '/executions/$id', params: { id } });
   };
+  if (hasPrompt) {
+    return (
+      <ActionDialog title="Send the prompt?" action="Send" isOpen onClose={onClose} act={act}>
+        <p>The orchestrator of the organization gets the prompt now.</p>
+      </ActionDialog>
+    );
+  }
   return (
     <ActionDialog title="Run the trigger?" action="Run" isOpen isReady={!!event} onClose={onClose} act={act}>
       <p>The workflow starts as you, with the variables that the mapping takes from the event.</p>
@@ -121,6 +129,11 @@ function TestDialog({ trigger, onClose }: { trigger: Trigger; onClose: () => voi
   );
 }
 
+/** True for a run whose event or prompt can be sent again. */
+function canRepeat(run: Delivery): boolean {
+  return run.promptId ? run.outcome !== 'queued' : run.source === 'webhook' && !!run.executionId;
+}
+
 function Deliveries({ trigger }: { trigger: Trigger }) {
   const can = useCan();
   const mayActFor = useMayActFor();
@@ -171,7 +184,7 @@ function Deliveries({ trigger }: { trigger: Trigger }) {
                 </td>
                 <td>{run.reason && <Outside text={run.reason} max={200} />}</td>
                 <td>
-                  {mayRedeliver && run.source === 'webhook' && run.executionId && (
+                  {mayRedeliver && canRepeat(run) && (
                     <button type="button" className="button small" onClick={() => setRepeated(run)}>
                       Redeliver…
                     </button>
@@ -190,10 +203,14 @@ function Deliveries({ trigger }: { trigger: Trigger }) {
           onClose={() => setRepeated(null)}
           act={async () => {
             const id = await redeliver(trigger.id, repeated.id);
-            await navigate({ to: '/executions/$id', params: { id } });
+            if (id) await navigate({ to: '/executions/$id', params: { id } });
           }}
         >
-          <p>Another execution starts as the owner of the workflow, with the present variable mapping.</p>
+          <p>
+            {repeated.promptId
+              ? 'The orchestrator gets the present prompt as a new message.'
+              : 'Another execution starts as the owner of the workflow, with the present variable mapping.'}
+          </p>
         </ActionDialog>
       )}
     </div>
@@ -204,13 +221,19 @@ function Facts({ trigger }: { trigger: Trigger }) {
   const mapping = Object.entries(trigger.variableMapping as Record<string, string>);
   return (
     <dl className="facts">
-      <dt>Workflow</dt>
+      <dt>{trigger.workflowId ? 'Workflow' : 'Acts for'}</dt>
       <dd>
-        <Link to="/workflows/$id" params={{ id: trigger.workflowId }}>
-          <code>{trigger.workflowId}</code>
-        </Link>
-        , as <Name text={trigger.userId} />
+        {trigger.workflowId && (
+          <>
+            <Link to="/workflows/$id" params={{ id: trigger.workflowId }}>
+              <code>{trigger.workflowId}</code>
+            </Link>
+            {', as '}
+          </>
+        )}
+        <Name text={trigger.userId} />
       </dd>
+      {trigger.prompts && <FactRow name="Waiting prompts" value={String(trigger.prompts.waiting)} />}
       {trigger.webhookUrl && (
         <>
           <dt>Address</dt>
@@ -284,7 +307,7 @@ export function TriggerPage() {
         <TriggerState trigger={trigger} />
         <span className="muted">{trigger.type}</span>
         <span className="spacer" />
-        {can('workflows:read') && (
+        {can('workflows:read') && trigger.workflowId && (
           <button type="button" className="button" onClick={() => setOpen('test')}>
             Test…
           </button>
@@ -299,7 +322,7 @@ export function TriggerPage() {
             </button>
           </>
         )}
-        {can('executions:start') && (
+        {can('executions:start') && (trigger.workflowId ?? mayActFor(trigger.userId)) && (
           <button type="button" className="button primary" onClick={() => setOpen('run')}>
             Run…
           </button>
@@ -310,6 +333,12 @@ export function TriggerPage() {
         <Notice tone="bad">
           The server has stopped the trigger <Ago at={trigger.stopped.at} />:{' '}
           <Outside text={trigger.stopped.message} max={600} /> (<code>{trigger.stopped.code}</code>)
+        </Notice>
+      )}
+      {trigger.prompts?.lastFailure && (
+        <Notice tone="wait">
+          The last attempt to send a prompt failed <Ago at={trigger.prompts.lastFailure.at} />:{' '}
+          <Outside text={trigger.prompts.lastFailure.error} max={300} />
         </Notice>
       )}
       <div className="card card-body">

@@ -25,9 +25,13 @@ export function TriggersPage() {
   const nameOf = (id: string) => names.data?.find(one => one.id === id)?.name ?? id;
   const wanted = text?.toLowerCase() ?? '';
   const shown = (triggers.data ?? []).filter(trigger =>
-    [trigger.name, trigger.id, trigger.type, sourceOf(trigger), nameOf(trigger.workflowId)].some(part =>
-      part.toLowerCase().includes(wanted),
-    ),
+    [
+      trigger.name,
+      trigger.id,
+      trigger.type,
+      sourceOf(trigger),
+      trigger.workflowId ? nameOf(trigger.workflowId) : 'orchestrator',
+    ].some(part => part.toLowerCase().includes(wanted)),
   );
   return (
     <div className="page">
@@ -80,9 +84,13 @@ export function TriggersPage() {
                     </Link>
                   </td>
                   <td>
-                    <Link to="/workflows/$id" params={{ id: trigger.workflowId }}>
-                      <Name text={nameOf(trigger.workflowId)} max={60} />
-                    </Link>
+                    {trigger.workflowId ? (
+                      <Link to="/workflows/$id" params={{ id: trigger.workflowId }}>
+                        <Name text={nameOf(trigger.workflowId)} max={60} />
+                      </Link>
+                    ) : (
+                      <span className="muted">orchestrator</span>
+                    )}
                   </td>
                   <td>
                     <code>
@@ -99,6 +107,7 @@ export function TriggersPage() {
                         <Ago at={trigger.lastRunAt} />
                       </Link>
                     )}
+                    {trigger.lastRunAt && !trigger.lastExecutionId && <Ago at={trigger.lastRunAt} />}
                   </td>
                 </tr>
               ))}

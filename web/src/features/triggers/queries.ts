@@ -69,12 +69,15 @@ export interface TriggerEvent {
   headers?: Record<string, unknown>;
 }
 
-/** Starts the workflow of a trigger. The key makes a repeated request harmless. Returns the id of the execution. */
-export async function runTrigger(id: string, event: TriggerEvent, key: string): Promise<string> {
-  const body = { clientRequestId: key, event };
+/**
+ * Starts the workflow of a trigger, or sends its prompt, which has no event. The key makes a repeated request harmless.
+ * Returns the id of the execution; null for a prompt.
+ */
+export async function runTrigger(id: string, event: TriggerEvent | null, key: string): Promise<string | null> {
+  const body = { clientRequestId: key, ...(event ? { event } : {}) };
   const started = await call(client.POST('/api/triggers/{id}/run', { params: { path: { id } }, body }));
   await refresh();
-  return started.executionId;
+  return 'executionId' in started ? started.executionId : null;
 }
 
 /** The variables that the mapping of a trigger takes from an event. Starts nothing. */
@@ -82,12 +85,12 @@ export function testTrigger(id: string, event: TriggerEvent) {
   return call(client.POST('/api/triggers/{id}/test', { params: { path: { id } }, body: event }));
 }
 
-/** Delivers the event of an earlier run again. Returns the id of the execution. */
-export async function redeliver(id: string, deliveryId: string): Promise<string> {
+/** Delivers the event or the prompt of an earlier run again. Returns the id of the execution; null for a prompt. */
+export async function redeliver(id: string, deliveryId: string): Promise<string | null> {
   const params = { path: { id, deliveryId } };
   const started = await call(client.POST('/api/triggers/{id}/deliveries/{deliveryId}/redeliver', { params, body: {} }));
   await refresh();
-  return started.executionId;
+  return started.executionId ?? null;
 }
 
 export async function deleteTrigger(id: string, etag: string | null): Promise<void> {

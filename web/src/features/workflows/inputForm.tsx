@@ -11,6 +11,8 @@ export interface InputSchema {
   description?: string;
   default?: unknown;
   enum?: unknown[];
+  oneOf?: InputSchema[];
+  anyOf?: InputSchema[];
   const?: unknown;
   properties?: Record<string, InputSchema>;
   required?: string[];
@@ -90,11 +92,27 @@ export function isValid(value: unknown): boolean {
   return typeof value !== 'object' || value === null || Object.values(value).every(isValid);
 }
 
+/** The texts that a field accepts, each with its label; null if it accepts others. */
+function choicesOf({ enum: values, oneOf, anyOf }: InputSchema): { value: string; label: string }[] | null {
+  if (values)
+    return values.every(one => typeof one === 'string') ? values.map(one => ({ value: one, label: one })) : null;
+  const titled = oneOf ?? anyOf;
+  if (!titled?.length) return null;
+  const choices = titled.flatMap(({ const: value, title }) =>
+    // The value is what is sent, so a title stands beside it.
+    typeof value === 'string'
+      ? [{ value, label: title && title !== value ? `${plain(title)} (${value})` : value }]
+      : [],
+  );
+  return choices.length === titled.length ? choices : null;
+}
+
 export function ValueField({ name, schema, isRequired, value, change }: ValueProps) {
   const label = `${plain(schema.title ?? name).slice(0, 120)}${isRequired ? ' *' : ''}`;
   const hint = schema.description ? plain(schema.description).slice(0, 400) : undefined;
   const type = Array.isArray(schema.type) ? schema.type.find(one => one !== 'null') : schema.type;
-  if (schema.enum?.every(one => typeof one === 'string')) {
+  const choices = choicesOf(schema);
+  if (choices) {
     return (
       <Field label={label} hint={hint}>
         {attributes => (
@@ -106,8 +124,10 @@ export function ValueField({ name, schema, isRequired, value, change }: ValuePro
             onChange={event => change(event.target.value || undefined)}
           >
             <option value="" />
-            {schema.enum?.map(one => (
-              <option key={String(one)}>{String(one)}</option>
+            {choices.map(one => (
+              <option key={one.value} value={one.value}>
+                {one.label}
+              </option>
             ))}
           </select>
         )}
@@ -191,7 +211,7 @@ export function Members({
       name={key}
       schema={member}
       isRequired={schema.required?.includes(key) ?? false}
-      value={fields[key]}
+      value={Object.hasOwn(fields, key) ? fields[key] : undefined}
       change={next => set(key, next)}
     />
   ));

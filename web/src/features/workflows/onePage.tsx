@@ -83,6 +83,20 @@ function Draining({ workflow, mayEnd }: { workflow: Workflow; mayEnd: boolean })
   );
 }
 
+/** A workflow of which some new executions run the definition of a proposal. */
+function RollingOut({ workflow }: { workflow: Workflow }) {
+  const rollout = workflow.rollout;
+  if (!rollout) return null;
+  return (
+    <Notice tone="wait">
+      {rollout.percent} % of the new executions run version {rollout.candidateVersion}.{' '}
+      <Link to="." search={{ view: 'proposals', proposal: rollout.proposalId }}>
+        Show the rollout
+      </Link>
+    </Notice>
+  );
+}
+
 function Overview({ workflow }: { workflow: Workflow }) {
   const can = useCan();
   const plan = useQuery(planQuery(workflow.data, workflow.workflowHash));
@@ -197,6 +211,7 @@ export function WorkflowPage() {
       </nav>
       {query.isError && <Failed error={query.error} />}
       <Draining workflow={workflow} mayEnd={mayActFor(workflow.userId) && can('approvals:decide')} />
+      <RollingOut workflow={workflow} />
       {view === 'overview' && <Overview workflow={workflow} />}
       {view === 'definition' && (
         <DefinitionView key={workflow.id} workflow={workflow} etag={etag} reload={() => query.refetch()} />

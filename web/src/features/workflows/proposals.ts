@@ -78,15 +78,41 @@ export const WHILE_RUNNING = {
 
 export type WhileRunning = keyof typeof WHILE_RUNNING;
 
-/** Makes the proposed definition the one of the workflow. */
-export async function apply(proposal: Proposal, whileRunning: WhileRunning): Promise<void> {
+/** A rollout as the form asks for it. */
+export interface RolloutForm {
+  percent: number;
+  minimum: number;
+  /** Most percent of failures; null to leave the decision to people. */
+  maxFailureRatePercent: number | null;
+}
+
+/** True if the server accepts the form. */
+export function isValidRollout({ percent, minimum, maxFailureRatePercent }: RolloutForm): boolean {
+  const within = (value: number, least: number, most: number) =>
+    Number.isInteger(value) && value >= least && value <= most;
+  const isRate = maxFailureRatePercent === null || (maxFailureRatePercent >= 0 && maxFailureRatePercent <= 100);
+  return within(percent, 1, 99) && within(minimum, 1, 5000) && isRate;
+}
+
+/** Makes the proposed definition the one of the workflow, or of some of its new starts. */
+export async function apply(
+  proposal: Proposal,
+  whileRunning: WhileRunning,
+  rollout: RolloutForm | null = null,
+): Promise<void> {
   const params = { path: { id: proposal.workflowId, proposalId: proposal.id } };
+  const body = { whileRunning, ...(rollout ? { rollout: rolloutBody(rollout) } : {}) };
   try {
-    await call(client.POST('/api/workflows/{id}/proposals/{proposalId}/apply', { params, body: { whileRunning } }));
+    await call(client.POST('/api/workflows/{id}/proposals/{proposalId}/apply', { params, body }));
   } finally {
     await refresh();
     await queryClient.invalidateQueries({ queryKey: ['workflows'] });
   }
+}
+
+function rolloutBody({ percent, minimum, maxFailureRatePercent }: RolloutForm) {
+  const compare = maxFailureRatePercent === null ? {} : { compare: { maxFailureRatePercent } };
+  return { percent, minimum, promote: false, ...compare };
 }
 
 /** Lets the executions that wait for older ones begin. */

@@ -14,6 +14,7 @@ import {
   WHILE_RUNNING,
   type WhileRunning,
   comparisonOf,
+  isValidRollout,
   kindText,
   permitsProposals,
   proposalQuery,
@@ -25,6 +26,7 @@ import {
   type Change,
   type Comparison,
 } from './proposals';
+import { RolloutView } from './rolloutView';
 import { ShadowView } from './shadowView';
 import { DiffLine } from './versionsView';
 
@@ -115,6 +117,17 @@ function ProposalActions({ proposal, workflow }: { proposal: ProposalDetail; wor
   const [asked, setAsked] = useState<{ act: 'approve' | 'reject' | 'apply'; proposal: ProposalDetail } | null>(null);
   const [notes, setNotes] = useState('');
   const [whileRunning, setWhileRunning] = useState<WhileRunning>('pin');
+  const [share, setShare] = useState('');
+  const [minimum, setMinimum] = useState('20');
+  const [failures, setFailures] = useState('');
+  const rollout =
+    share === ''
+      ? null
+      : {
+          percent: Number(share),
+          minimum: Number(minimum),
+          maxFailureRatePercent: failures === '' ? null : Number(failures),
+        };
   if (!can('approvals:decide') || me?.isPerson === false || !mayActFor(workflow.userId)) return null;
   const close = () => setAsked(null);
   const isOpen = proposal.status === 'pending' || proposal.status === 'approved';
@@ -163,11 +176,61 @@ function ProposalActions({ proposal, workflow }: { proposal: ProposalDetail; wor
           title="Apply the change?"
           action="Apply"
           isOpen
+          isReady={rollout === null || (isValidRollout(rollout) && whileRunning !== 'strict')}
           onClose={close}
-          act={() => apply(asked.proposal, whileRunning)}
+          act={() => apply(asked.proposal, whileRunning, rollout)}
         >
-          <p>New executions run the proposed definition. Running executions keep theirs.</p>
-          <Field label="New executions">
+          <p>
+            {rollout
+              ? 'Some of the new executions run the proposed definition, until it is promoted or aborted.'
+              : 'New executions run the proposed definition. Running executions keep theirs.'}
+          </p>
+          <Field label="Share in percent" hint="1 to 99 begins a rollout. Empty: all new executions.">
+            {attributes => (
+              <input
+                {...attributes}
+                className="input"
+                type="number"
+                min={1}
+                max={99}
+                value={share}
+                onChange={event => setShare(event.target.value)}
+              />
+            )}
+          </Field>
+          {rollout && (
+            <>
+              <Field label="Abort above this failure rate in percent" hint="Optional. Empty: people decide.">
+                {attributes => (
+                  <input
+                    {...attributes}
+                    className="input"
+                    type="number"
+                    min={0}
+                    max={100}
+                    step="any"
+                    value={failures}
+                    onChange={event => setFailures(event.target.value)}
+                  />
+                )}
+              </Field>
+              <Field label="Minimum of ended executions" hint="Before them nothing is decided.">
+                {attributes => (
+                  <input
+                    {...attributes}
+                    className="input"
+                    type="number"
+                    required
+                    min={1}
+                    max={5000}
+                    value={minimum}
+                    onChange={event => setMinimum(event.target.value)}
+                  />
+                )}
+              </Field>
+            </>
+          )}
+          <Field label={rollout ? 'New executions after a promotion' : 'New executions'}>
             {attributes => (
               <select
                 {...attributes}
@@ -228,6 +291,7 @@ function OneProposal({ workflow, id }: { workflow: Workflow; id: string }) {
         </Notice>
       )}
       <Facts proposal={proposal} />
+      {proposal.applied?.rolloutId && <RolloutView workflow={workflow} id={proposal.applied.rolloutId} />}
       {comparison && <Findings comparison={comparison} />}
       <ShadowView proposal={proposal} workflow={workflow} />
       {comparison && <Changes comparison={comparison} />}

@@ -1,10 +1,10 @@
-//! The process inside of a container that applies the inner protections and then becomes bash.
+//! The process inside of a container that applies the inner protections and then becomes bash, or another program.
 
 use std::{
     convert::Infallible,
     ffi::OsString,
-    io::{self, Read, Write},
-    os::unix::process::CommandExt,
+    io::{self, Write},
+    os::{fd::AsFd, unix::process::CommandExt},
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -14,6 +14,7 @@ use landlock::{
 };
 use rustix::{
     fs::statvfs,
+    io::Errno,
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
@@ -25,7 +26,7 @@ use super::{
 };
 use crate::shell::limits::{
     COMPUTING_SECONDS_MAX, DATA_BYTES_MAX, DISK_FREE_BYTES_MIN, FILE_BYTES_MAX, FILE_BYTES_MIN, FILES_MAX,
-    PROCESSES_HARD_MAX, READY_BYTES,
+    PROCESSES_HARD_MAX, READY_BYTES, TEXTS_BYTES_MAX,
 };
 
 /// The hidden argument with which an executable of this project becomes the helper. The kind of memory accounting and
@@ -49,7 +50,7 @@ const WORKSPACE: usize = 2;
 const _: () = assert!(READY.len() + 2 == READY_BYTES);
 
 /// Runs as the helper if this process was started as one. Returns an exit code only on failure: on success the process
-/// has become bash.
+/// has become the program.
 pub fn serve_if_helper(mut arguments: impl Iterator<Item = OsString>) -> Option<u8> {
     if arguments.nth(1)? != HELPER_ARGUMENT {
         return None;
@@ -111,14 +112,47 @@ fn build(writable: &[PathBuf], is_memory_counted: bool) -> Result<(), String> {
 
 fn serve(writable: &[PathBuf], is_memory_counted: bool) -> Result<Infallible, String> {
     build(writable, is_memory_counted)?;
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes).map_err(|error| format!("the order cannot be read: {error}"))?;
+    let bytes = read_order().map_err(|error| format!("the order cannot be read: {error}"))?;
     let order = Order::decode(&bytes).ok_or("the order to run something did not come whole, so nothing was run")?;
     drop(bytes);
-    let mut command = Command::new(&order.bash);
-    command.args(["-lc", "--", &order.command]).env_clear().envs(order.variables).stdin(Stdio::null());
+    let Order { program, arguments, variables, keeps_input } = order;
+    let mut command = Command::new(&program);
+    command.args(arguments).env_clear().envs(variables);
+    if !keeps_input {
+        command.stdin(Stdio::null());
+    }
     let error = command.exec();
-    Err(format!("{} cannot be run in the container: {error}", order.bash))
+    let help = match error.kind() {
+        io::ErrorKind::NotFound => "; it is not among the files that containers show (`--scripts-read` shows more)",
+        _ => "",
+    };
+    Err(format!("{program} cannot be run in the container: {error}{help}"))
+}
+
+/// Reads the message without a buffer, since the rest of the input is the program's.
+fn read_order() -> io::Result<Vec<u8>> {
+    let stdin = io::stdin();
+    let mut bytes = vec![0; 4];
+    fill(&stdin, &mut bytes)?;
+    let length = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize;
+    if length > TEXTS_BYTES_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    bytes.resize(4 + length, 0);
+    fill(&stdin, &mut bytes[4..])?;
+    Ok(bytes)
+}
+
+fn fill(input: impl AsFd, mut bytes: &mut [u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::read(&input, &mut *bytes) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => bytes = &mut bytes[count..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Allows reading and executing of all that the container shows, and writing to the given folders only. Devices cannot

@@ -2,7 +2,7 @@
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
-const COUNTERS: [(&str, &str); 18] = [
+const COUNTERS: [(&str, &str); 19] = [
     ("mainspring_commits_total", "Commits by their answer; refused if a part of it was."),
     ("mainspring_commit_parts_total", "Executions' parts of commits by their answer."),
     ("mainspring_inbox_messages_consumed_total", "Inbox messages consumed."),
@@ -16,6 +16,7 @@ const COUNTERS: [(&str, &str); 18] = [
     ("mainspring_attempts_started_total", "Attempts handed to an executor, by effect."),
     ("mainspring_attempts_finished_total", "Attempts that an executor has ended, by effect and outcome."),
     ("mainspring_attempts_recovered_total", "Attempts of an earlier process, by their recovered outcome."),
+    ("mainspring_agent_usage_total", "What the calls of agents have used, by quantity."),
     (
         "mainspring_attempts_handed_off_total",
         "Attempts that continued on this node after a handoff of their partition.",

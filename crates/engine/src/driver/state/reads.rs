@@ -5,14 +5,23 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::loads::Loads;
-use crate::{admission::Limits, limits::COUNTS_AT_A_TIME, membership::Heartbeat, shard::Handoff};
+use crate::{
+    admission::Limits,
+    limits::{COUNTS_AT_A_TIME, LEASES_AT_A_TIME},
+    membership::Heartbeat,
+    period_budgets::PeriodBudgets,
+    shard::Handoff,
+};
 
 /// Bounds of the reads, and the results of heartbeats.
 pub(in crate::driver) struct Reads {
     pub(in crate::driver) loads: Loads,
     /// Permits for counts and reads of organizations. They do not wait behind loads, which may be many and long.
     pub(in crate::driver) counting: Arc<Semaphore>,
+    /// Permits for requests for leases of budgets.
+    pub(in crate::driver) leasing: Arc<Semaphore>,
     pub(in crate::driver) limits: Option<Arc<dyn Limits>>,
+    pub(in crate::driver) budgets: Option<Arc<dyn PeriodBudgets>>,
     /// Results of heartbeats. They do not wait behind commands.
     pub(in crate::driver) heartbeats:
         (mpsc::UnboundedSender<HeartbeatAnswer>, mpsc::UnboundedReceiver<HeartbeatAnswer>),
@@ -22,11 +31,13 @@ pub(in crate::driver) struct Reads {
 pub(in crate::driver) type HeartbeatAnswer = (Handoff, Heartbeat);
 
 impl Reads {
-    pub(in crate::driver) fn new(limits: Option<Arc<dyn Limits>>) -> Self {
+    pub(in crate::driver) fn new(limits: Option<Arc<dyn Limits>>, budgets: Option<Arc<dyn PeriodBudgets>>) -> Self {
         Self {
             loads: Loads::default(),
             counting: Arc::new(Semaphore::new(COUNTS_AT_A_TIME)),
+            leasing: Arc::new(Semaphore::new(LEASES_AT_A_TIME)),
             limits,
+            budgets,
             heartbeats: mpsc::unbounded_channel(),
         }
     }

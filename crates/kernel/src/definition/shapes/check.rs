@@ -25,14 +25,14 @@ use crate::{
         step_work::is_shell_tool,
         suggest::{
             foreign,
-            nearest::{known_here, only_near},
+            nearest::{known_here, nearest, only_near},
         },
     },
     diagnostic,
     document::Path,
     fix::Fix,
     reference::{Part, Reference, Root},
-    value::Map,
+    value::{Map, Value},
 };
 
 impl<'r> Reader<'r, '_> {
@@ -64,8 +64,39 @@ impl<'r> Reader<'r, '_> {
         }
         match self.shapes().follow(reference, self.number, &mut |_, _| ()) {
             Ok(_) => self.check_presence(reference, path),
+            Err(astray) if self.is_in_address(reference, &astray, path) => {
+                self.report_address(reference, &astray, path)
+            }
             Err(astray) => self.report_astray(reference, &astray, path),
         }
+    }
+
+    /// True if the sign of a reference follows a letter or a digit, as in an address of electronic mail.
+    fn is_in_address(&self, reference: &Reference, astray: &Astray<'_>, path: &Path) -> bool {
+        if let Why::NoField { name, known, .. } = &astray.why
+            && nearest(name, self.shapes().known(*known).iter().copied()).is_some()
+        {
+            return false;
+        }
+        let text = self.report.part(path).and_then(Value::as_text).unwrap_or_default();
+        let before = text.find(&format!("@{}", reference.text)).and_then(|at| text[..at].chars().next_back());
+        before.is_some_and(char::is_alphanumeric)
+    }
+
+    fn report_address(&mut self, reference: &Reference, astray: &Astray<'_>, path: &Path) {
+        let is_certain = match &astray.why {
+            Why::NoField { is_certain, .. } | Why::Nothing { is_certain, .. } => *is_certain,
+            Why::Unlisted { .. } | Why::Additional { .. } => return,
+        };
+        let message = format!("`{reference}` leads nowhere, and stands inside of a word");
+        let meant = format!("@{}", reference.text);
+        let fix = self.report.reworded(path, &reference.text, &meant);
+        self.report_path(
+            is_certain,
+            path,
+            message,
+            Help::new(format!("write `@{meant}` if it is text, as in an address"), fix),
+        );
     }
 
     fn report_astray(&mut self, reference: &Reference, astray: &Astray<'_>, path: &Path) {
@@ -76,7 +107,12 @@ impl<'r> Reader<'r, '_> {
                 let word = if matches!(known, Known::Properties(_)) { "property" } else { "field" };
                 let known = self.shapes().known(*known);
                 let message = format!("`{reference}`: {holder} has no {word} {}", named(name));
-                let help = self.other_field(reference, at, name, &known, path);
+                let help = match self.in_value_of_answer(reference, at, name) {
+                    Some(meant) => {
+                        Help::new(format!("write `@{meant}`"), self.report.reworded(path, &reference.text, &meant))
+                    }
+                    None => self.other_field(reference, at, name, &known, path),
+                };
                 self.report_path(*is_certain, path, message, help);
             }
             Why::Unlisted { name, known } => {
@@ -84,6 +120,7 @@ impl<'r> Reader<'r, '_> {
                 let message = format!("`{reference}`: {} is not among the properties of {holder}", named(name));
                 let help = match self.report.nearest_name(name, known.iter().copied()) {
                     Some(meant) => self.meant_field(reference, at, meant, path),
+                    None if known.is_empty() => "its schema lists no properties".into(),
                     None => format!(
                         "{}; if there are others, write `additionalProperties: true` into its schema",
                         known_here(known)
@@ -112,6 +149,14 @@ impl<'r> Reader<'r, '_> {
                 self.report_path(*is_certain, path, message, Help::new(help, fix));
             }
         }
+    }
+
+    /// Returns the reference below `value`, if the answer of an agent has the field there.
+    fn in_value_of_answer(&self, reference: &Reference, at: usize, name: &str) -> Option<String> {
+        let Root::Step(step) = reference.root else { return None };
+        let Shape::Answer(schema) = self.shapes().step(step) else { return None };
+        let is_listed = at == 0 && schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
+        is_listed.then(|| format!("{}.value{}", reference.begin(0), &reference.text[reference.begin(0).len()..]))
     }
 
     /// Returns the JSON type of a field of a step's output, where the type of the step alone says it.

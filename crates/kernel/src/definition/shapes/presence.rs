@@ -5,10 +5,15 @@
 
 use alloc::{format, string::ToString, vec::Vec};
 
-use super::{Shape, Shapes, walk::kinds_of};
+use super::{
+    Shape, Shapes,
+    tables::{RARE, SCRIPT},
+    walk::kinds_of,
+};
 use crate::{
     definition::{
         fields::Fields,
+        first_round,
         help::Help,
         outline::{Entry, Role},
         references::Reader,
@@ -18,6 +23,7 @@ use crate::{
     diagnostic,
     document::Path,
     fix::Fix,
+    plan::Order,
     reference::{self, Part, Reference, Root},
     value::Value,
 };
@@ -33,7 +39,7 @@ pub(in crate::definition) enum Asks {
 
 /// The reason for which a value may be null.
 #[derive(Debug, Clone, Copy)]
-enum Null {
+pub(super) enum Null {
     /// The step may fail, and its `onError` continues.
     Tolerated(u32),
     /// The step, whose output is a part of another one, may be skipped.
@@ -44,10 +50,19 @@ enum Null {
     NoRound(u32),
     /// The schema says so.
     Declared,
+    /// The node may fail, and an `on_failure` edge handles the failure.
+    Handled(u32),
+    /// The node may fail, and an edge starts the reader after the failure.
+    Outlived(u32),
+    /// The step may fail, and the policy tolerates every failure.
+    Open(u32),
 }
 
 /// Parts of the condition of a loop, and steps of its rounds, that are searched.
 const SEARCHED_MAX: usize = 64;
+
+/// Steps before a reference that are searched for one that ends the execution.
+const BEFORE_MAX: usize = 64;
 
 /// The depth to which branches in branches are searched.
 const DEPTH_MAX: usize = 8;
@@ -65,18 +80,41 @@ impl Reader<'_, '_> {
             in_rounds |= matches!(shape, Shape::Step(step) if matches!(shapes.step(*step), Shape::Rounds(_)));
             optional = optional.or_else(|| shapes.is_optional(shape, &reference.path[at]).then_some(at));
         });
-        match (null, optional) {
+        let failed = match reference.root {
+            Root::Step(step) => self.failed_before(step).map(|null| (0, null, false)),
+            _ => None,
+        };
+        match (failed.or(null), optional) {
             (Some((at, null, in_rounds)), _) => self.warn_of_null(reference, at, null, in_rounds, path),
             (_, Some(at)) if reference.root == Root::Input => self.warn_of_missing(reference, at + 1, path),
             _ => self.check_variable_presence(reference, path),
         }
+        self.check_rare_field(reference, path);
+    }
+
+    /// Warns about a field of a script's output that is there only in some cases.
+    fn check_rare_field(&mut self, reference: &Reference, path: &Path) {
+        let (Root::Step(step), Some(Part::Name(name))) = (reference.root, reference.path.first()) else { return };
+        let Some((_, when)) = RARE.into_iter().find(|(rare, _)| *rare == name.as_str()) else { return };
+        let begin = reference.begin(1);
+        if !matches!(self.shapes().step(step), Shape::Fixed(fields) if fields == SCRIPT) || self.is_asked_for(begin) {
+            return;
+        }
+        let message = format!("`{reference}` is there only if {when}; without it the reference leads nowhere");
+        let help = match self.at_end_of_all {
+            true => format!("write `@{}`: the whole output has it if it is there", reference.begin(0)),
+            false => format!("ask for it first: write `when: {{ref: \"@{begin}\", exists: true}}`"),
+        };
+        self.report.warning(diagnostic::VALUE_MAY_BE_MISSING, path, message, help);
     }
 
     fn warn_of_null(&mut self, reference: &Reference, at: usize, null: Null, in_rounds: bool, path: &Path) {
         let is_cleanup = self.outline.is_in_finally(self.number);
         let asks_of_cleanup = matches!(reference.root, Root::Step(step) if self.outline.is_in_finally(step));
-        // Edges decide about steps behind a failure, and in `finally` every path of such a step reads as null.
-        let is_settled = matches!(null, Null::Tolerated(_)) && self.edges.is_some() || is_cleanup && !asks_of_cleanup;
+        // An edge may keep the step from running after the failure, and in `finally` every path of such a step reads as null.
+        let is_node = |step: u32| self.edges.is_some() && self.outline.entries[step as usize].block == 0;
+        let is_kept = |step: u32| is_node(step) && self.failed_before(step).is_none();
+        let is_settled = matches!(null, Null::Tolerated(step) if is_kept(step)) || is_cleanup && !asks_of_cleanup;
         if is_settled || self.is_asked_for(reference.begin(0)) {
             return;
         }
@@ -88,8 +126,12 @@ impl Reader<'_, '_> {
             Null::NotTaken(step, _) => format!("a branch of {} has no steps", id(step)),
             Null::NoRound(step) => format!("{} may have no round", id(step)),
             Null::Declared => "its schema says so".to_string(),
+            Null::Handled(step) => format!("{} may fail, which its `on_failure` edge handles", id(step)),
+            Null::Outlived(step) => format!("{} may fail, and an edge starts {} then", id(step), id(self.number)),
+            Null::Open(step) => format!("{} may fail, which `failOpen` tolerates", id(step)),
         };
-        let message = format!("`{reference}`: {holder} may be null, since {why}; a path below null fails the step");
+        let fails = if self.at_end_of_all { "the execution" } else { "the step" };
+        let message = format!("`{reference}`: {holder} may be null, since {why}; a path below null fails {fails}");
         let help = self.instead_of_null(reference, at, null, in_rounds, path);
         self.report.warning(diagnostic::VALUE_MAY_BE_NULL, path, message, help);
     }
@@ -97,16 +139,24 @@ impl Reader<'_, '_> {
     fn instead_of_null(&self, reference: &Reference, at: usize, null: Null, in_rounds: bool, path: &Path) -> Help {
         let direct = match null {
             Null::Skipped(step) | Null::NotTaken(_, step) => Some(&self.outline.entries[step as usize]),
-            Null::Tolerated(_) | Null::NoRound(_) | Null::Declared => None,
+            _ => None,
         };
         if let Some(entry) = direct.filter(|entry| entry.has_own_id && !in_rounds && !self.at_end_of_all) {
             let meant = format!("{}{}", entry.id, &reference.text[reference.begin(at).len()..]);
             let text = format!("write `@{meant}`: a step that did not run reads as null on every path");
             return Help::new(text, self.report.reworded(path, &reference.text, &meant));
         }
+        if self.at_end_of_all {
+            let begin = reference.begin(at);
+            let fix = self.report.reworded(path, &reference.text, begin);
+            return Help::new(
+                format!("write `@{begin}`: `output` has no condition, and the whole value may be null"),
+                fix,
+            );
+        }
         let asked = Value::map([("ref", Value::from(format!("@{}", reference.begin(at))))]);
         let fields = &self.entry().fields;
-        let own = (self.asks.is_none() && !self.at_end_of_all && self.at_edge.is_none()).then_some(fields);
+        let own = (self.asks.is_none() && self.at_edge.is_none()).then_some(fields);
         match own.filter(|fields| !fields.has("when") && self.entry().role == Role::Whole) {
             Some(fields) => {
                 let text = format!("write `when: {}`, which skips the step if it is null", flow(&asked));
@@ -194,7 +244,26 @@ impl Reader<'_, '_> {
         // A body has the fields of its loop, and would be counted twice.
         let above = around.map(entry).filter(|above| above.fields.path != entry(own).fields.path);
         let all = of_own + above.map(|above: &Entry<'_>| count(&above.fields)).sum::<usize>();
-        all > usize::from(self.asks.is_some() && self.at_edge.is_none())
+        all > usize::from(self.asks.is_some() && self.at_edge.is_none()) || self.is_left_without(begin)
+    }
+
+    /// True if a step before ends the execution under a condition that asks for a value: what follows has it.
+    fn is_left_without(&self, begin: &str) -> bool {
+        let asks = |entry: &Entry<'_>, key: &str| entry.fields.get(key).is_some_and(|asked| mentions(asked, begin) > 0);
+        let returns = |entry: &Entry<'_>| entry.kind.is_some_and(|kind| kind.name == "return");
+        let leaves = |step: u32| {
+            let entry = &self.outline.entries[step as usize];
+            let inner = || {
+                let blocks = entry.branches.iter().map(|(_, block)| &self.outline.blocks[*block as usize]);
+                blocks.flat_map(|block| &block.steps).any(|step| returns(&self.outline.entries[*step as usize]))
+            };
+            asks(entry, "bail") || returns(entry) && asks(entry, "when") || asks(entry, "condition") && inner()
+        };
+        self.outline.way_up(self.number).any(|(block, own)| {
+            let block = &self.outline.blocks[block as usize];
+            let before = block.steps.iter().rev().skip_while(|step| **step >= own).take(BEFORE_MAX);
+            matches!(block.order, Order::Sequence) && before.into_iter().any(|step| leaves(*step))
+        })
     }
 }
 
@@ -214,13 +283,15 @@ impl<'s> Shapes<'s> {
         }
     }
 
-    /// True if the condition of a loop reads a step of its rounds, or is too large to be searched for each reference. Such a
-    /// condition is usually written so that it holds before the first round, where the steps read as null.
-    fn asks_its_rounds(self, entry: &Entry<'_>) -> bool {
+    /// True if a loop with `while` may have no round. A condition about the steps of its rounds is usually written so that it
+    /// holds before the first one, where they read as null; a large one is not searched for each reference.
+    fn may_have_no_round(self, step: u32, entry: &Entry<'_>) -> bool {
+        let Some(condition) = entry.fields.get("while") else { return false };
         let steps = entry.branches.iter().flat_map(|(_, block)| &self.outline.blocks[*block as usize].steps);
         let names: Vec<&str> =
             steps.take(SEARCHED_MAX).map(|step| self.outline.entries[*step as usize].id.as_str()).collect();
-        entry.fields.get("while").is_some_and(|condition| names_one_of(condition, &names, &mut SEARCHED_MAX.clone()))
+        let asks_its_rounds = names_one_of(condition, &names, &mut SEARCHED_MAX.clone());
+        !asks_its_rounds && first_round::answer_of(self.outline, step, condition) != Some(true)
     }
 
     fn null_step(self, step: u32, is_named: bool, depth: usize) -> Option<Null> {
@@ -250,7 +321,7 @@ impl<'s> Shapes<'s> {
                     _ => None,
                 }
             }
-            ("loop", Shape::OneOf(_)) => (!self.asks_its_rounds(entry)).then_some(Null::NoRound(step)),
+            ("loop", Shape::OneOf(_)) => self.may_have_no_round(step, entry).then_some(Null::NoRound(step)),
             ("loop", Shape::Step(last)) => self.null_step(last, false, depth.checked_sub(1)?),
             (_, schema @ Shape::Schema(_)) => self.null(&schema, is_named, depth),
             _ => None,
@@ -281,7 +352,7 @@ fn names_one_of(condition: &Value, names: &[&str], left: &mut usize) -> bool {
 }
 
 /// True if a failure of the step does not end the execution.
-fn tolerates(entry: &Entry<'_>) -> bool {
+pub(super) fn tolerates(entry: &Entry<'_>) -> bool {
     let config = entry.fields.get("config").and_then(|config| config.get("onError"));
     let word = config.or(entry.fields.get("onError")).and_then(Value::as_text);
     word == Some("continue") || entry.fields.get("continueOnError").and_then(Value::as_bool) == Some(true)

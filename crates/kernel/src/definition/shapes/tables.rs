@@ -19,6 +19,13 @@ pub(super) const SCRIPT: Fixed = &[
     ("stillRunning", "boolean"),
 ];
 
+/// The fields of a script's output that are there only in some cases, each with the case.
+pub(super) const RARE: [(&str, &str); 3] = [
+    ("stdoutBytes", "the output was cut"),
+    ("stderrBytes", "the error output was cut"),
+    ("stillRunning", "processes of the script were left running"),
+];
+
 /// The output of a request.
 pub(super) const RESPONSE: Fixed = &[
     ("status", "integer"),

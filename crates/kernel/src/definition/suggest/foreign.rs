@@ -125,6 +125,20 @@ pub(in crate::definition) fn holder<'a>(
     known_rows.next().map(|(_, holder, key)| (*holder, *key))
 }
 
+/// Returns the holder of a key of retries that agrees with those of the keys beside it: `retry` and `config` exclude each
+/// other, so `config` is chosen only if it has the other key already.
+pub(in crate::definition) fn holder_of_attempts(
+    found: (&'static str, &'static str),
+    config: Option<&Value>,
+) -> (&'static str, &'static str) {
+    let has = |key: &str| config.is_some_and(|config| config.get(key).is_some());
+    match found {
+        ("config", "backoffMs") if !has("maxAttempts") => ("retry", "initialDelayMs"),
+        ("retry", "maxAttempts") if has("backoffMs") => ("config", "maxAttempts"),
+        other => other,
+    }
+}
+
 /// Returns the row of a key without a counterpart.
 pub(in crate::definition) fn unmatched(word: &str) -> Option<&'static Unmatched> {
     UNMATCHED.iter().find(|row| same(row.word, word))

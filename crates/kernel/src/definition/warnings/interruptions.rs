@@ -1,6 +1,6 @@
 //! Calls that a repeated attempt would make twice, in steps that do not say what follows an interruption.
 
-use alloc::format;
+use alloc::{format, string::String};
 
 use crate::{
     definition::{
@@ -16,7 +16,7 @@ use crate::{
 
 /// Commands that create or send something anew each time. A word that begins with `-` may stand anywhere behind the
 /// program.
-const NOT_REPEATABLE: [&[&str]; 21] = [
+const NOT_REPEATABLE: [&[&str]; 26] = [
     &["npm", "publish"],
     &["pnpm", "publish"],
     &["yarn", "publish"],
@@ -38,7 +38,15 @@ const NOT_REPEATABLE: [&[&str]; 21] = [
     &["curl", "-X", "POST"],
     &["curl", "--request", "POST"],
     &["curl", "--json"],
+    &["curl", "-d"],
+    &["curl", "--data"],
+    &["curl", "--data-raw"],
+    &["curl", "--data-binary"],
+    &["curl", "--data-urlencode"],
 ];
+
+/// Words of `curl` by which a request with data is no POST.
+const OTHER_METHODS: [&str; 10] = ["-G", "--get", "GET", "PUT", "DELETE", "HEAD", "-XGET", "-XPUT", "-XDELETE", "-I"];
 
 /// A script that names the key of its call lets the service recognize a repeated call.
 const KEY_VARIABLE: &str = "MAINSPRING_INTENT";
@@ -82,14 +90,58 @@ fn script_of(params: &Template) -> Option<&str> {
 
 /// Returns the first command of a script that is in the table.
 fn not_repeatable(script: &str) -> Option<&'static [&'static str]> {
-    let commands = script.split(['\n', ';', '|', '&', '(', ')', '{', '}']);
-    let found = commands.filter_map(|command| {
+    let bare = without_texts(script);
+    let commands = bare.split(['\n', ';', '|', '&', '(', ')', '{', '}']);
+    let found = commands.filter(|command| !command.contains("--dry-run")).filter_map(|command| {
         let mut words = command.split_whitespace();
         let program = words.find(|word| !word.contains('='))?;
         let rest = words.clone();
-        NOT_REPEATABLE.into_iter().find(|row| row[0] == program && has_words(&row[1..], rest.clone()))
+        let is_repeatable = program == "curl" && rest.clone().any(|word| OTHER_METHODS.contains(&word));
+        let mut rows = NOT_REPEATABLE.into_iter().filter(|_| !is_repeatable);
+        rows.find(|row| row[0] == program && has_words(&row[1..], rest.clone()))
     });
     found.into_iter().next()
+}
+
+/// Returns a script without comments and here documents, and without the separators inside of quotes.
+fn without_texts(script: &str) -> String {
+    let (mut bare, mut quote, mut end): (String, Option<char>, Option<&str>) = (String::new(), None, None);
+    for line in script.lines() {
+        if let Some(word) = end {
+            end = Some(word).filter(|word| line.trim() != *word);
+            continue;
+        }
+        let mut before = ' ';
+        for (at, letter) in line.char_indices() {
+            let is_escaped = before == '\\' && quote != Some('\'');
+            match (quote, letter) {
+                (None, '#') if before.is_whitespace() => break,
+                (None, '<')
+                    if end.is_none()
+                        && before != '<'
+                        && line[at..].starts_with("<<")
+                        && !line[at..].starts_with("<<<") =>
+                {
+                    let word = line[at + 2..].trim_start_matches(['-', ' ']).split([' ', ';', '|', '&', ')']).next();
+                    end = word.map(|word| word.trim_matches(['\'', '"', '\\'])).filter(|word| !word.is_empty());
+                    bare.push(letter);
+                }
+                (None, '\'' | '"') if !is_escaped => {
+                    quote = Some(letter);
+                    bare.push(letter);
+                }
+                (Some(open), letter) if open == letter && !is_escaped => {
+                    quote = None;
+                    bare.push(letter);
+                }
+                (Some(_), ';' | '|' | '&' | '(' | ')' | '{' | '}') => bare.push(' '),
+                (_, letter) => bare.push(letter),
+            }
+            before = if is_escaped { ' ' } else { letter };
+        }
+        bare.push(if quote.is_some() { ' ' } else { '\n' });
+    }
+    bare
 }
 
 /// True if the words stand one after another behind a program: at once, or anywhere if the first is an option.
@@ -104,7 +156,7 @@ fn has_words<'w>(wanted: &[&str], words: impl Iterator<Item = &'w str> + Clone) 
 }
 
 /// Describes a request that creates something and sends no idempotency key.
-fn request_of(params: &Template) -> Option<alloc::string::String> {
+fn request_of(params: &Template) -> Option<String> {
     let method =
         field(params, "method").and_then(Value::as_text).filter(|method| matches!(*method, "POST" | "PATCH"))?;
     let has_key = field(params, "idempotencyHeader").and_then(Value::as_bool) != Some(false);
@@ -127,6 +179,19 @@ mod tests {
             ("curl -sS https://example.com/orders", false),
             ("gh release view v1 || gh release create v1", true),
             ("(cd dist; twine upload *)", true),
+            ("echo 'Would run: build; npm publish; done'", false),
+            ("echo \"Would run: build; npm publish\"; npm publish", true),
+            ("echo 'a\nnpm publish\nb'", false),
+            ("cat <<EOF\nnpm publish\nEOF\nls", false),
+            ("cat <<'EOF' > x\nls\nEOF\nnpm publish", true),
+            ("cat <<< text\nnpm publish", true),
+            ("npm publish --dry-run", false),
+            ("ls # then; npm publish", false),
+            ("echo \\'; npm publish", true),
+            ("curl -d a=1 https://example.com/orders", true),
+            ("curl --data-binary @x https://example.com/orders", true),
+            ("curl -G -d a=1 https://example.com/orders", false),
+            ("curl -X PUT -d a=1 https://example.com/orders/1", false),
             ("", false),
         ] {
             assert_eq!(not_repeatable(script).is_some(), found, "{script}");

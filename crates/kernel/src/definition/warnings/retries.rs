@@ -37,7 +37,10 @@ pub(super) fn check(plan: &Plan, step: &Step, entry: &Entry<'_>, report: &mut Re
         Work::Code { .. } => true,
         _ => false,
     };
-    if !is_script || is_meant(&step.retry) {
+    // A time limit is a reason to retry without a list: class `timeout` is among the defaults.
+    let has_own_time = key == "config"
+        && (fields.has("timeoutMs") || fields.get("config").is_some_and(|config| config.get("timeoutMs").is_some()));
+    if !is_script || has_own_time || is_meant(&step.retry) {
         return;
     }
     let what = if matches!(step.work, Work::Code { .. }) { "function that throws" } else { "script that fails" };

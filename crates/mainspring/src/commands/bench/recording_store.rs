@@ -38,9 +38,9 @@ impl Membership for ObservedStore {
 }
 
 impl Executions for ObservedStore {
-    mainspring_store::forward!(store: execution, execution_by_id, execution_by_idempotency_key, executions, count_executions, count_other_definitions, pending_organizations, pending_approvals, quarantine, quarantined, release_quarantine, force_end);
+    mainspring_store::forward!(store: execution, execution_by_id, execution_by_idempotency_key, executions, count_executions, count_other_definitions, rollout_executions, pending_organizations, pending_approvals, quarantine, quarantined, release_quarantine, force_end);
 }
 
 impl Store for ObservedStore {
-    mainspring_store::forward!(store: catalogue, metadata, put_metadata_if_absent, can_read_inline, is_of_unsealed_format);
+    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent, can_read_inline, is_of_unsealed_format);
 }

@@ -2,9 +2,15 @@
 
 use std::{io::Read, path::Path};
 
+use mainspring_effects::http::{Http, HttpOptions};
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{App, Settings, http::rate_limit::Rates, serve as serve_app, services::bootstrap};
+use mainspring_server::{
+    App, Settings,
+    http::rate_limit::Rates,
+    serve as serve_app,
+    services::{bootstrap, events::webhook_client::WebhookClient, prompts::orchestrators::Orchestrators},
+};
 use tokio::net::TcpListener;
 
 use super::{
@@ -27,6 +33,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
     let settings = Settings {
         base,
         workspaces,
+        tools_use_workspaces: false,
         release,
         rates,
         connections_max,
@@ -35,6 +42,8 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         effect_policy: std::sync::Arc::default(),
         writers: None,
         scenarios: None,
+        webhooks: WebhookClient::new(std::sync::Arc::new(Http::new(HttpOptions::default()))),
+        orchestrators: Orchestrators::default(),
         clock: now_ms,
     };
     let app = App::new(engine.clone(), evaluator(), settings);

@@ -16,13 +16,16 @@ use super::{
     Installation,
     check::{Check, Report},
 };
-use crate::{context::Global, context::block_on, error::CliError, scripts::words, server_settings::Settings};
+use crate::{context::block_on, error::CliError, scripts::words, server_settings::Settings, tool_servers};
 
 /// Timeout of `bash --version`.
 const BASH: Duration = Duration::from_secs(5);
 
 /// A running step has three open files, and a watcher of a server one.
 const FILES_MIN: u64 = 1024;
+
+/// The names of tool servers in a message.
+const TOOL_PROCESSES_SHOWN: usize = 8;
 
 /// The confinements that a sandbox worker reports, and their names for people.
 const HOLDS: [(&str, &str); 5] = [
@@ -36,7 +39,13 @@ const HOLDS: [(&str, &str); 5] = [
 /// Checks the machine.
 pub(super) fn check(installation: &Installation, report: &mut Report) {
     report.add(shell());
-    report.extend(installation.settings.as_ref().map(|settings| containment(settings, &installation.global)));
+    if let Some(settings) = &installation.settings {
+        let scripts = settings.scripts.in_force(&installation.global, false);
+        report.add(containment(settings, &scripts));
+        report.extend(
+            scripts.ok().and_then(|scripts| tool_processes(&tool_servers::processes(&settings.objects), &scripts)),
+        );
+    }
     report.add(confinement());
     report.add(files(getrlimit(Resource::Nofile).current));
 }
@@ -68,12 +77,12 @@ fn shell() -> Check {
 }
 
 /// Checks how scripts of a server would run on this machine.
-fn containment(settings: &Settings, global: &Global) -> Check {
-    match settings.scripts.in_force(global, false) {
+fn containment(settings: &Settings, scripts: &Result<Scripts, CliError>) -> Check {
+    match scripts {
         Ok(scripts) => {
-            let (mode, why) = words(&scripts);
+            let (mode, why) = words(scripts);
             let message = format!("scripts of a server are {mode}: {why}");
-            let check = match (&scripts, settings.scripts.is_off()) {
+            let check = match (scripts, settings.scripts.is_off()) {
                 (Scripts::Contained(container), _) if container.protections().landlock != Landlock::Full => {
                     Check::warning(
                         "scripts",
@@ -92,8 +101,35 @@ fn containment(settings: &Settings, global: &Global) -> Check {
             };
             check.with("mode", mode)
         }
-        Err(error) => Check::warning("scripts", error.failure.message, "name a folder with --dir"),
+        Err(error) => Check::warning("scripts", error.failure.message.clone(), "name a folder with --dir"),
     }
+}
+
+/// Checks how a server would run the tool servers that are processes. They have the mode of scripts.
+fn tool_processes(names: &[String], scripts: &Scripts) -> Option<Check> {
+    let shown = match names {
+        [] => return None,
+        [first, rest @ ..] if rest.len() < TOOL_PROCESSES_SHOWN => {
+            rest.iter().fold(format!("`{first}`"), |shown, name| format!("{shown}, `{name}`"))
+        }
+        [first, rest @ ..] => format!("`{first}` and {} more", rest.len()),
+    };
+    let (mode, why) = words(scripts);
+    let check = match scripts {
+        Scripts::Contained(_) => {
+            let message = format!("a server runs {shown} in containers, in the workspace of the execution: {why}");
+            Check::ok("tool servers", message)
+        }
+        Scripts::Uncontained => {
+            let message = format!("a server runs {shown} as this user: its tools can read the installation's key");
+            Check::warning("tool servers", message, "say `--scripts contained`")
+        }
+        Scripts::Off(_) => {
+            let message = format!("a server does not start {shown}, and calls of their tools fail: {why}");
+            Check::warning("tool servers", message, "use servers with `url`, or correct what the message names")
+        }
+    };
+    Some(check.with("mode", mode))
 }
 
 /// Checks the confinement that a sandbox worker of this executable reports.
@@ -136,6 +172,21 @@ fn files(current: Option<u64>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::{super::check::State, *};
+
+    #[test]
+    fn tool_servers_have_the_mode_of_scripts() {
+        let names = ["files".to_owned(), "git".to_owned()];
+        let off = Scripts::Off("bubblewrap is not installed".into());
+        assert!(tool_processes(&[], &off).is_none());
+        let off = tool_processes(&names, &off).unwrap();
+        assert!(off.state == State::Warning && off.message.contains("`files`, `git`"), "{off:?}");
+        assert!(off.message.contains("bubblewrap is not installed"), "{off:?}");
+        let open = tool_processes(&names, &Scripts::Uncontained).unwrap();
+        assert!(open.state == State::Warning && open.message.contains("can read the installation's key"), "{open:?}");
+        let many: Vec<String> = (0..300).map(|number| format!("s{number}")).collect();
+        let many = tool_processes(&many, &Scripts::Uncontained).unwrap();
+        assert!(many.message.contains("`s0` and 299 more"), "{many:?}");
+    }
 
     #[test]
     fn what_the_machine_says_is_weighed() {

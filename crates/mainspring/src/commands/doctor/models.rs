@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use crate::{
-    models,
+    models, period_budgets,
     server_settings::{self, ServerFlags},
     tool_servers,
 };
@@ -26,6 +26,10 @@ pub(super) fn check(flags: &ServerFlags) -> Check {
     };
     if let Err(error) = models::terms(&settings) {
         let help = "correct the named price; `mainspring explain settings` describes `prices`";
+        return Check::broken("models", error.failure.message, help);
+    }
+    if let Err(error) = period_budgets::of_settings(&settings) {
+        let help = "correct the named budget; docs/how-to/limit-agents.md describes `budgets`";
         return Check::broken("models", error.failure.message, help);
     }
     let models = match models::parse(&settings.path, &settings.models) {

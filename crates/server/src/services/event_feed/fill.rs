@@ -28,6 +28,7 @@ use tokio::time;
 use super::{EventPosition, Feed, OpenedGate, RING, RING_BYTES_MAX, StreamEvent};
 use crate::{
     app::App,
+    auth::execution_access::is_for_admins,
     http::{
         problem::Result,
         request_slots::{current, on_account},
@@ -236,11 +237,12 @@ impl<'a> EventEncoder<'a> {
     /// The resume token of a gate that a record opens, derived from its question. An erased question yields no token,
     /// because the gate cannot be decided with it.
     fn opens(&self, record: &Record) -> Option<OpenedGate> {
-        let Record::GateOpened { instance, gate, question, approvers, .. } = record else { return None };
+        let Record::GateOpened { instance, gate, question, approvers, purpose, .. } = record else { return None };
         let prompt = question.value().get("prompt").and_then(Value::as_text)?;
         let items = question.value().get("items").cloned().unwrap_or_default();
         let token = token_of(&self.key, &self.opened, instance, *gate, (prompt, &items));
-        Some(OpenedGate { token, approvers: approvers.clone() })
+        let is_for_admins = is_for_admins(*purpose, &items);
+        Some(OpenedGate { token, approvers: approvers.clone(), is_for_admins })
     }
 
     /// The event of an opened gate. It lacks the resume token, which is added per watcher.

@@ -3,19 +3,22 @@
 -- name: execution
 SELECT execution, id, workflow, workflow_version, workflow_hash, plan_hash, status, outcome, error, trigger_type,
     initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at, completed_at,
-    organization, workflow_id, trigger_id, parent, parent_id, workflow_name
+    organization, workflow_id, trigger_id, parent, parent_id, workflow_name, rollout,
+    tokens, cost
 FROM executions WHERE execution = $1
 
 -- name: execution_by_id
 SELECT execution, id, workflow, workflow_version, workflow_hash, plan_hash, status, outcome, error, trigger_type,
     initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at, completed_at,
-    organization, workflow_id, trigger_id, parent, parent_id, workflow_name
+    organization, workflow_id, trigger_id, parent, parent_id, workflow_name, rollout,
+    tokens, cost
 FROM executions WHERE id_key = $1
 
 -- name: execution_by_start
 SELECT execution, id, workflow, workflow_version, workflow_hash, plan_hash, status, outcome, error, trigger_type,
     initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at, completed_at,
-    organization, workflow_id, trigger_id, parent, parent_id, workflow_name
+    organization, workflow_id, trigger_id, parent, parent_id, workflow_name, rollout,
+    tokens, cost
 FROM executions WHERE start_key = $1
 
 -- name: executions_insert
@@ -23,7 +26,7 @@ INSERT INTO executions (
     execution, id_key, id, workflow_key, workflow, workflow_version, workflow_hash, plan_hash, status, outcome, error,
     trigger_type, initiator_type, initiator_user_id, start_key, idempotency_key, session_id, partition, attempt_count,
     started_at, completed_at, organization_key, organization, workflow_id_key, workflow_id, trigger_id,
-    parent, parent_id, workflow_name
+    parent, parent_id, workflow_name, rollout, tokens, cost
 )
 SELECT * FROM unnest(
     CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]), CAST($3 AS BYTEA[]), CAST($4 AS BYTEA[]), CAST($5 AS BYTEA[]),
@@ -31,21 +34,25 @@ SELECT * FROM unnest(
     CAST($11 AS BYTEA[]), CAST($12 AS BYTEA[]), CAST($13 AS BYTEA[]), CAST($14 AS BYTEA[]), CAST($15 AS BYTEA[]),
     CAST($16 AS BYTEA[]), CAST($17 AS BYTEA[]), CAST($18 AS BIGINT[]), CAST($19 AS BIGINT[]), CAST($20 AS BIGINT[]),
     CAST($21 AS BIGINT[]), CAST($22 AS BYTEA[]), CAST($23 AS BYTEA[]), CAST($24 AS BYTEA[]), CAST($25 AS BYTEA[]),
-    CAST($26 AS BYTEA[]), CAST($27 AS BYTEA[]), CAST($28 AS BYTEA[]), CAST($29 AS BYTEA[])
+    CAST($26 AS BYTEA[]), CAST($27 AS BYTEA[]), CAST($28 AS BYTEA[]), CAST($29 AS BYTEA[]), CAST($30 AS BYTEA[]),
+    CAST($31 AS BIGINT[]), CAST($32 AS BIGINT[])
 )
 
 -- name: executions_change
 UPDATE executions
-SET status = new.status, outcome = new.outcome, error = new.error, completed_at = new.completed_at
+SET status = new.status, outcome = new.outcome, error = new.error, completed_at = new.completed_at,
+    tokens = new.tokens, cost = new.cost
 FROM unnest(
-    CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]), CAST($3 AS BYTEA[]), CAST($4 AS BYTEA[]), CAST($5 AS BIGINT[])
-) AS new (execution, status, outcome, error, completed_at)
+    CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]), CAST($3 AS BYTEA[]), CAST($4 AS BYTEA[]), CAST($5 AS BIGINT[]),
+    CAST($6 AS BIGINT[]), CAST($7 AS BIGINT[])
+) AS new (execution, status, outcome, error, completed_at, tokens, cost)
 WHERE executions.execution = new.execution
 
 -- name: executions
 SELECT execution, id, workflow, workflow_version, workflow_hash, plan_hash, status, outcome, error, trigger_type,
     initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at, completed_at,
-    organization, workflow_id, trigger_id, parent, parent_id, workflow_name
+    organization, workflow_id, trigger_id, parent, parent_id, workflow_name, rollout,
+    tokens, cost
 FROM executions
 WHERE execution < $1
     AND workflow_key = {workflow}
@@ -62,7 +69,8 @@ FROM unnest(CAST($3 AS BYTEA[])) AS asked (status)
 CROSS JOIN LATERAL (
     SELECT execution, id, workflow, workflow_version, workflow_hash, plan_hash, executions.status, outcome, error,
         trigger_type, initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at,
-        completed_at, organization, workflow_id, trigger_id, parent, parent_id, workflow_name
+        completed_at, organization, workflow_id, trigger_id, parent, parent_id, workflow_name, rollout,
+    tokens, cost
     FROM executions
     WHERE executions.status = asked.status AND execution < $1
         AND workflow_key = {workflow}
@@ -91,6 +99,11 @@ SELECT count(*) FROM (
         AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.execution = executions.execution AND quarantined IS NOT NULL)
     LIMIT $3
 ) AS counted
+
+-- name: rollout_executions
+SELECT status, started_at, completed_at, tokens, cost FROM executions
+WHERE rollout = $1
+ORDER BY execution DESC LIMIT $2
 
 -- name: pending_organizations
 -- Skips from one organization to the next in the index of pending rows: one step for each organization, for any number

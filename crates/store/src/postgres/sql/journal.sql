@@ -131,7 +131,9 @@ ON CONFLICT DO NOTHING
 
 -- name: fences
 -- Locked in key order against deadlocks. Nodes that acquire one of these partitions wait until the transaction ends.
-SELECT partition, epoch FROM partitions WHERE partition = ANY ($1) ORDER BY partition FOR SHARE
+-- Also tells if a subscription takes part in commits, so that commits without one execute no statement for events.
+SELECT partition, epoch, EXISTS (SELECT 1 FROM resource_keys WHERE kind = $2)
+FROM partitions WHERE partition = ANY ($1) ORDER BY partition FOR SHARE
 
 -- name: names
 SELECT execution, id_key, start_key FROM executions WHERE id_key = ANY ($1)

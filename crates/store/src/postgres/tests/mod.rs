@@ -1,5 +1,6 @@
 //! Tests beyond the conformance suite: several stores on one schema, servers that fail, ways to connect.
 
+mod budgets;
 mod catalogue;
 mod concurrency;
 mod connection;

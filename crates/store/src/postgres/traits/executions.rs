@@ -6,7 +6,7 @@ use mainspring_kernel::key::ExecutionKey;
 
 use crate::{
     AuditedNotes, ExecutionRow, Executions, Filter, GateRow, Origin, OtherDefinitions, QuarantineRelease,
-    QuarantinedRow, ReleaseOutcome, StoreError,
+    QuarantinedRow, ReleaseOutcome, RolloutRow, StoreError,
     postgres::{PostgresStore, approvals, connections::Who, executions, journal, notes},
 };
 
@@ -38,6 +38,10 @@ impl Executions for PostgresStore {
 
     fn count_other_definitions(&self, of: &OtherDefinitions<'_>, most: usize) -> Result<usize, StoreError> {
         self.with_session(async |session| executions::count_other_definitions(session, of, most).await)
+    }
+
+    fn rollout_executions(&self, rollout: &str, limit: usize) -> Result<Vec<RolloutRow>, StoreError> {
+        self.with_session(async |session| executions::of_rollout(session, rollout, limit).await)
     }
 
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {

@@ -16,13 +16,13 @@ WHERE ifnull(organization, x'') = ifnull(?1, x'') AND ifnull(workflow_id, x'') =
 INSERT INTO executions (
     execution, id, workflow, workflow_version, workflow_hash, plan_hash, status, outcome, error, trigger_type,
     initiator_type, initiator_user_id, idempotency_key, session_id, partition, attempt_count, started_at, completed_at,
-    organization, workflow_id, trigger_id, parent, parent_id, workflow_name
+    organization, workflow_id, trigger_id, parent, parent_id, workflow_name, rollout, tokens, cost
 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-    ?24)
+    ?24, ?25, ?26, ?27)
 ON CONFLICT DO NOTHING
 
 -- name: execution_change
-UPDATE executions SET status = ?2, outcome = ?3, error = ?4, completed_at = ?5 WHERE execution = ?1
+UPDATE executions SET status = ?2, outcome = ?3, error = ?4, completed_at = ?5, tokens = ?6, cost = ?7 WHERE execution = ?1
 
 -- name: executions
 SELECT * FROM executions
@@ -52,6 +52,11 @@ SELECT count(*) FROM (
         AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.execution = executions.execution AND quarantined IS NOT NULL)
     LIMIT ?3
 )
+
+-- name: rollout_executions
+SELECT status, started_at, completed_at, tokens, cost FROM executions INDEXED BY executions_by_rollout
+WHERE rollout = ?1
+ORDER BY execution DESC LIMIT ?2
 
 -- name: pending_organizations
 -- Skips from one organization to the next in the index of pending rows: one step for each organization, for any number

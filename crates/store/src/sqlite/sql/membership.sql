@@ -86,4 +86,5 @@ UPDATE executions SET partition = ?2 WHERE execution = ?1
 UPDATE inbox SET partition = ?2 WHERE execution = ?1
 
 -- name: fence
-SELECT 1 FROM partitions WHERE partition = ?1 AND epoch = ?2
+-- Also tells if a subscription takes part in commits, so that commits without one execute no statement for events.
+SELECT EXISTS (SELECT 1 FROM resource_keys WHERE kind = ?3) FROM partitions WHERE partition = ?1 AND epoch = ?2

@@ -6,7 +6,7 @@ use mainspring_kernel::key::ExecutionKey;
 
 use crate::{
     AuditedNotes, ExecutionRow, Executions, Filter, GateRow, Origin, OtherDefinitions, QuarantineRelease,
-    QuarantinedRow, ReleaseOutcome, StoreError,
+    QuarantinedRow, ReleaseOutcome, RolloutRow, StoreError,
     sqlite::{SqliteStore, approvals, executions, notes},
 };
 
@@ -38,6 +38,10 @@ impl Executions for SqliteStore {
 
     fn count_other_definitions(&self, of: &OtherDefinitions<'_>, most: usize) -> Result<usize, StoreError> {
         self.read(|connection| executions::count_other_definitions(connection, of, most))
+    }
+
+    fn rollout_executions(&self, rollout: &str, limit: usize) -> Result<Vec<RolloutRow>, StoreError> {
+        self.read(|connection| executions::of_rollout(connection, rollout, limit))
     }
 
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
