@@ -245,48 +245,77 @@ def frame_input(frame):
     return item, frame[at:end]
 
 
+def check_signature(place, folder, files, entry, known, roots, frame, payload):
+    """Checks the envelope of a receipt, and that a certified executor has signed it."""
+    envelope = base64.b64decode(entry["envelope"], validate=True)
+    version, key, _, sides, path, signature = cbor_whole(base64.b64decode(entry["proof"], validate=True))
+    if key not in known:
+        raise Defect(f"{place}: the executor {key.hex()} is not known")
+    public, node, release = known[key]
+    root = hashlib.sha256(b"\0" + envelope).digest()
+    for number in range(len(path) // 32):
+        beside = path[32 * number:32 * number + 32]
+        pair = beside + root if sides >> number & 1 else root + beside
+        root = hashlib.sha256(b"\1" + pair).digest()
+    if version != 1 or (public, root, signature) not in roots and not ed25519(public, b"mainspring receipts 1" + root, signature):
+        raise Defect(f"{place}: the signature is not that of the executor")
+    roots.add((public, root, signature))
+    parts, receipt = cbor_whole(envelope), entry["receipt"]
+    expected = {
+        0: "mainspring receipt 1",
+        1: bytes.fromhex(folder.split("/")[1].replace("-", "")),
+        3: hashlib.sha256(files[f"{folder}/plan.cbor"]).digest(),
+        4: receipt["step"],
+        5: receipt["attempt"],
+        7: receipt["effect"],
+        8: receipt["status"],
+        11: frame,
+        12: hashlib.sha256(payload).digest(),
+        13: key,
+        14: node,
+        15: release,
+    }
+    if len(parts) != 16 or any(parts[number] != part for number, part in expected.items()):
+        raise Defect(f"{place}: the receipt is not the one that was signed")
+    return parts
+
+
+def late_receipts(folder, files, known, roots, decide_version):
+    """Checks the outcomes that came too late to count. Returns the number of signed ones, and those that were broken in the store."""
+    name, signed, broken = f"{folder}/late-receipts.ndjson", 0, []
+    for number, line in enumerate(lines_of(files.get(name, b""))):
+        entry, place = read_json(line), f"{name}: line {number + 1}"
+        if entry["number"] != number:
+            raise Defect(f"{place}: it is not late receipt {number}")
+        if entry.get("erased"):
+            continue
+        if "error" in entry:
+            broken.append(f"{folder}: signature broken at a late receipt: {entry['error']}")
+        elif entry["proof"] is None:
+            if signed or broken or decide_version >= SIGNED_SINCE:
+                raise Defect(f"{place}: its signature is missing")
+        else:
+            body = base64.b64decode(entry["body"], validate=True)
+            parts = check_signature(place, folder, files, entry, known, roots, None, body)
+            if parts[10] != entry["atMs"]:
+                raise Defect(f"{place}: the receipt is not the one that was signed")
+            signed += 1
+    return signed, broken
+
+
 def receipts(folder, files, frames, known):
     """Checks the signatures of an execution's receipts. Returns their number, and those that were broken in the store."""
     name, signed, broken, roots = f"{folder}/signatures.ndjson", set(), {}, set()
     for line in lines_of(files.get(name, b"")):
         entry = read_json(line)
-        if "error" in entry:
-            broken[entry["sequence"]] = entry["error"]
-            continue
-        envelope = base64.b64decode(entry["envelope"], validate=True)
-        version, key, _, sides, path, signature = cbor_whole(base64.b64decode(entry["proof"], validate=True))
         sequence = entry["sequence"]
-        place = f"{name}: frame {sequence}"
-        if key not in known:
-            raise Defect(f"{place}: the executor {key.hex()} is not known")
-        public, node, release = known[key]
-        root = hashlib.sha256(b"\0" + envelope).digest()
-        for number in range(len(path) // 32):
-            beside = path[32 * number:32 * number + 32]
-            pair = beside + root if sides >> number & 1 else root + beside
-            root = hashlib.sha256(b"\1" + pair).digest()
-        if version != 1 or (public, root, signature) not in roots and not ed25519(public, b"mainspring receipts 1" + root, signature):
-            raise Defect(f"{place}: the signature is not that of the executor")
-        roots.add((public, root, signature))
+        if "error" in entry:
+            broken[sequence] = entry["error"]
+            continue
         frame = frames[sequence]
-        parts, (_, payload) = cbor_whole(envelope), frame_input(frame)
-        receipt = entry["receipt"]
-        expected = {
-            0: "mainspring receipt 1",
-            1: bytes.fromhex(folder.split("/")[1].replace("-", "")),
-            3: hashlib.sha256(files[f"{folder}/plan.cbor"]).digest(),
-            4: receipt["step"],
-            5: receipt["attempt"],
-            7: receipt["effect"],
-            8: receipt["status"],
-            11: [sequence, hashlib.sha256(frame).digest()],
-            12: hashlib.sha256(payload).digest(),
-            13: key,
-            14: node,
-            15: release,
-        }
-        if len(parts) != 16 or any(parts[number] != part for number, part in expected.items()):
-            raise Defect(f"{place}: the receipt is not the one that was signed")
+        _, payload = frame_input(frame)
+        of_frame = [sequence, hashlib.sha256(frame).digest()]
+        check_signature(f"{name}: frame {sequence}", folder, files, entry, known, roots, of_frame, payload)
         signed.add(sequence)
     first = min([*signed, *broken], default=None)
     records = cbor_whole(frames[0])[6]
@@ -300,7 +329,8 @@ def receipts(folder, files, frames, known):
         if not is_receipt and sequence in signed:
             raise Defect(f"{name}: frame {sequence} has a signature and no receipt")
     places = [f"{folder}: signature broken at frame {sequence}: {why}" for sequence, why in sorted(broken.items())]
-    return len(signed), places
+    late, late_places = late_receipts(folder, files, known, roots, decide_version)
+    return len(signed) + late, places + late_places
 
 
 def execution(folder, files, key, known):

@@ -332,11 +332,16 @@ impl<'s> Check<'s> {
         let of_frame = Some((stored.sequence, hash));
         let make = |via| Receipt::of(&fold.state, &input, intent, via, frame.now, of_frame);
         let is_receipt = matches!(input, Input::Receipt { .. }) && make(Via::Executor).is_some();
-        if !is_receipt || !is_wanted() {
+        if !is_receipt && proof.is_none() || !is_wanted() {
             self.has_signed |= is_receipt && proof.is_some();
             return Ok(Ok(None));
         }
         let Ok(payload) = payload_of_frame(&stored.frame) else { return Ok(Ok(None)) };
+        if !is_receipt {
+            let receipt = Receipt { frame: of_frame, ..Receipt::undecodable(&fold.state, &[], frame.now) };
+            let verdict = Verdict::Broken("it has a signature and no receipt".into());
+            return Ok(Ok(Some(CheckedReceipt { receipt, payload, proof, verdict })));
+        }
         Ok(self.checked(&fold.state, make, payload, proof))
     }
 

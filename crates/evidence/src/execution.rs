@@ -22,7 +22,7 @@ use crate::{
     dsse::{self, Subject},
     journal,
     receipts::KnownKeys,
-    signatures::{self, Recorded, SIGNATURES, Signatures},
+    signatures::{self, LATE_RECEIPTS, Late, Recorded, SIGNATURES, Signatures},
     signing::SigningKey,
 };
 
@@ -35,9 +35,10 @@ pub(crate) const PLAN: &str = "plan.cbor";
 pub(crate) const CHECKPOINT: &str = "checkpoint.dsse.json";
 pub(crate) const DERIVED: [&str; 4] = ["approvals.ndjson", "policy.ndjson", "receipts.ndjson", "summary.md"];
 
-/// The files that an execution may have: its definition, its proposals with their reviews, its notes, and the signatures of
-/// its receipts.
-pub(crate) const OPTIONAL: [&str; 4] = ["definition.json", "proposals.ndjson", "notes.ndjson", SIGNATURES];
+/// The files that an execution may have: its definition, its proposals with their reviews, its notes, the signatures of its
+/// receipts, and its late receipts.
+pub(crate) const OPTIONAL: [&str; 5] =
+    ["definition.json", "proposals.ndjson", "notes.ndjson", SIGNATURES, LATE_RECEIPTS];
 
 /// An execution as a store has it. Its head was checked with the installation's key.
 #[derive(Debug, Clone)]
@@ -52,6 +53,8 @@ pub struct Execution {
     pub frames: Vec<StoredFrame>,
     /// The proofs of receipts, by the sequence of their frames.
     pub proofs: BTreeMap<u64, Vec<u8>>,
+    /// The receipts that came too late to count, in the order of their arrival.
+    pub late: Vec<Late>,
     /// Files whose content does not derive from the journal, by name.
     pub others: BTreeMap<&'static str, Vec<u8>>,
 }
@@ -86,9 +89,11 @@ pub(crate) fn folder(key: ExecutionKey) -> String {
 /// # Errors
 /// Says what is wrong with the journal.
 pub fn files_of(execution: &Execution, known: &KnownKeys, signing: &SigningKey) -> Result<ExecutionFiles, String> {
-    let Execution { key, organization, plan, frames, proofs, others } = execution;
+    let Execution { key, organization, plan, frames, proofs, late, others } = execution;
     let mut folded = fold(*key, plan, frames, false)?;
-    let signatures = signatures::derive(&folded.receipts, proofs, known, folded.state.decide_version);
+    let mut signatures = signatures::derive(&folded.receipts, proofs, known, folded.state.decide_version);
+    let late = signatures::derive_late(&folded.state, late, known);
+    signatures.broken.extend(late.broken);
     folded.report(&signatures);
     let subject = Subject { name: key.to_string(), sha256: folded.head.hex() };
     let predicate =
@@ -102,6 +107,7 @@ pub fn files_of(execution: &Execution, known: &KnownKeys, signing: &SigningKey) 
     ]);
     files.extend(folded.derived.into_iter().map(|(name, content)| (path(name), content)));
     files.extend((!signatures.text.is_empty()).then(|| (path(SIGNATURES), signatures.text)));
+    files.extend((!late.text.is_empty()).then(|| (path(LATE_RECEIPTS), late.text)));
     files.extend(others.iter().map(|(name, content)| (path(name), content.clone())));
     Ok(ExecutionFiles { files, broken: signatures.broken })
 }

@@ -18,5 +18,5 @@ pub mod signing;
 mod verify;
 
 pub use execution::{Execution, ExecutionFiles, files_of};
-pub use signatures::{EXECUTOR_KEYS, write_keys};
+pub use signatures::{EXECUTOR_KEYS, Late, write_keys};
 pub use verify::{Checked, CheckedExecution, NOT_EXPORTED, Trust, verify};

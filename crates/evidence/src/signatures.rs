@@ -6,8 +6,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use mainspring_kernel::{
     decide::SIGNED_RECEIPTS_SINCE,
     hash::Hash,
+    input::Input,
     json,
-    receipt::{Receipt, Recorder},
+    receipt::{Receipt, Recorder, Via, payload_of_late},
+    state::State,
     value::Value,
 };
 
@@ -22,6 +24,20 @@ pub const EXECUTOR_KEYS: &str = "executor-keys.ndjson";
 
 /// The signatures of an execution's receipts, one line for each.
 pub(crate) const SIGNATURES: &str = "signatures.ndjson";
+
+/// The late receipts of an execution, one line for each.
+pub(crate) const LATE_RECEIPTS: &str = "late-receipts.ndjson";
+
+/// A receipt that came too late to count, as a store has it beside the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Late {
+    /// The time of its arrival, in milliseconds since 1970.
+    pub at: u64,
+    /// The input in the kernel's encoding; empty once it was erased.
+    pub body: Vec<u8>,
+    /// The proof of its signature.
+    pub proof: Option<Vec<u8>>,
+}
 
 /// A receipt that a journal contains, with its payload hash. Its way is not in the journal.
 pub(crate) struct Recorded {
@@ -64,11 +80,7 @@ pub(crate) fn derive(
             Err(why) => {
                 let (step, attempt) = (&receipt.step, receipt.attempt);
                 found.broken.push(format!("frame {sequence}: the receipt of step `{step}`, attempt {attempt}: {why}"));
-                let mut value = receipt.to_value(*payload, &Recorder::default());
-                if let Value::Map(map) = &mut value {
-                    map.insert("executor".into(), Value::Null);
-                }
-                broken_line(why, proof, value)
+                broken_line(why, proof, without_executor(receipt, *payload))
             }
         };
         written.insert(sequence, line);
@@ -86,6 +98,99 @@ pub(crate) fn derive(
     };
     found.text = lines(&written.into_iter().map(with_place).collect::<Vec<_>>());
     found
+}
+
+/// Checks the proofs of late receipts, and writes the file. Nothing proves that a late receipt is missing: they have no chain.
+pub(crate) fn derive_late(state: &State, all: &[Late], known: &KnownKeys) -> Signatures {
+    let mut found = Signatures { text: Vec::new(), signed: 0, unsigned: 0, broken: Vec::new() };
+    let (mut written, mut checks) = (Vec::new(), SignatureChecks::default());
+    for (number, late) in (0u64..).zip(all) {
+        let mut line = match late.body.is_empty() {
+            true => Value::map([("erased", Value::from(true))]),
+            false => late_line(state, late, known, &mut checks, &mut found),
+        };
+        if let Value::Map(map) = &mut line {
+            map.insert("atMs".into(), late.at.into());
+            map.insert("number".into(), number.into());
+        }
+        written.push(line);
+    }
+    found.text = lines(&written);
+    found
+}
+
+/// Checks a late receipt, counts it, and returns its line.
+fn late_line(
+    state: &State,
+    late: &Late,
+    known: &KnownKeys,
+    checks: &mut SignatureChecks,
+    found: &mut Signatures,
+) -> Value {
+    let payload = payload_of_late(&late.body);
+    let receipt = match Input::decode(&late.body) {
+        Ok(input) => Receipt::of(state, &input, None, Via::Executor, late.at, None)
+            .ok_or_else(|| "it is not the receipt of a step of this workflow".to_string()),
+        Err(error) => Err(format!("its content cannot be decoded: {error}")),
+    };
+    let (receipt, checked) = match receipt {
+        Ok(receipt) => {
+            let is_first_signed = found.signed == 0 && found.broken.is_empty();
+            if late.proof.is_none() && state.decide_version < SIGNED_RECEIPTS_SINCE && is_first_signed {
+                found.unsigned += 1;
+                let line = [("proof", Value::Null), ("receipt", without_executor(&receipt, payload))];
+                return with_body(Value::map(line), late);
+            }
+            let checked = checked(&receipt, payload, late.proof.as_ref(), known, checks);
+            (receipt, checked)
+        }
+        Err(why) => (Receipt::undecodable(state, &late.body, late.at), Err(why)),
+    };
+    let line = match checked {
+        Ok(line) => {
+            found.signed += 1;
+            line
+        }
+        Err(why) => {
+            let (step, attempt) = (&receipt.step, receipt.attempt);
+            found.broken.push(format!("a late receipt: the receipt of step `{step}`, attempt {attempt}: {why}"));
+            broken_line(why, late.proof.as_ref(), without_executor(&receipt, payload))
+        }
+    };
+    with_body(line, late)
+}
+
+fn with_body(mut line: Value, late: &Late) -> Value {
+    if let Value::Map(map) = &mut line {
+        map.insert("body".into(), STANDARD.encode(&late.body).into());
+    }
+    line
+}
+
+fn without_executor(receipt: &Receipt, payload: Hash) -> Value {
+    let mut value = receipt.to_value(payload, &Recorder::default());
+    if let Value::Map(map) = &mut value {
+        map.insert("executor".into(), Value::Null);
+    }
+    value
+}
+
+/// Reads the late receipts of a file, in order.
+pub(crate) fn read_late(text: &[u8]) -> Result<Vec<Late>, String> {
+    let mut all = Vec::new();
+    for (number, line) in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).enumerate() {
+        let read = || {
+            let line = json::value(line).ok()?;
+            let bytes = |key: &str| match line.get(key) {
+                None | Some(Value::Null) => Some(None),
+                Some(value) => Some(Some(STANDARD.decode(value.as_text()?).ok()?)),
+            };
+            let at = line.get("atMs")?.as_u64()?;
+            Some(Late { at, body: bytes("body")?.unwrap_or_default(), proof: bytes("proof")? })
+        };
+        all.push(read().ok_or_else(|| format!("line {} is no late receipt", number + 1))?);
+    }
+    Ok(all)
 }
 
 /// Checks the signature of a receipt, and returns its line.

@@ -11,7 +11,7 @@ use crate::{
     journal,
     limits::EXECUTIONS_MAX,
     receipts::KnownKeys,
-    signatures::{self, EXECUTOR_KEYS, SIGNATURES, Signatures},
+    signatures::{self, EXECUTOR_KEYS, LATE_RECEIPTS, SIGNATURES, Signatures},
     signing::PublicKey,
 };
 
@@ -55,6 +55,8 @@ pub struct CheckedExecution {
     pub erased: u64,
     /// Number of receipts that a certified executor key has signed.
     pub signed_receipts: u64,
+    /// Number of late receipts, with those that were erased.
+    pub late_receipts: u64,
     /// Number of receipts from before receipts were signed.
     pub unsigned_receipts: u64,
     /// Receipts whose signature was missing or wrong in the store: the place of each and the reason.
@@ -148,7 +150,12 @@ fn execution_of(
     let frames = journal::read(file(JOURNAL)?).map_err(|why| at(format!("{JOURNAL}: {why}")))?;
     let mut folded = fold(execution, file(PLAN)?, &frames, true).map_err(at)?;
     let signatures = check_signatures(files.get(&format!("{folder}/{SIGNATURES}")), &folded, known);
-    let signatures = signatures.map_err(|why| at(format!("{SIGNATURES}: {why}")))?;
+    let mut signatures = signatures.map_err(|why| at(format!("{SIGNATURES}: {why}")))?;
+    let late = check_late(files.get(&format!("{folder}/{LATE_RECEIPTS}")), &folded, known);
+    let (late_receipts, late) = late.map_err(|why| at(format!("{LATE_RECEIPTS}: {why}")))?;
+    signatures.signed += late.signed;
+    signatures.unsigned += late.unsigned;
+    signatures.broken.extend(late.broken);
     folded.report(&signatures);
     check_point(file(CHECKPOINT)?, execution, &folded, key).map_err(|why| at(format!("{CHECKPOINT}: {why}")))?;
     for name in DERIVED {
@@ -171,6 +178,7 @@ fn execution_of(
         decided_again,
         erased,
         signed_receipts: signatures.signed,
+        late_receipts,
         unsigned_receipts: signatures.unsigned,
         broken_receipts: signatures.broken,
     })
@@ -181,6 +189,17 @@ fn check_signatures(file: Option<&Vec<u8>>, folded: &Folded, known: &KnownKeys) 
     let text = file.map(Vec::as_slice).unwrap_or_default();
     let found = signatures::derive(&folded.receipts, &signatures::read(text)?, known, folded.state.decide_version);
     if found.text == text { Ok(found) } else { Err("it does not follow from the journal".into()) }
+}
+
+/// Checks the late receipts, and derives the file again. Returns their number.
+fn check_late(file: Option<&Vec<u8>>, folded: &Folded, known: &KnownKeys) -> Result<(u64, Signatures), String> {
+    let text = file.map(Vec::as_slice).unwrap_or_default();
+    let late = signatures::read_late(text)?;
+    let found = signatures::derive_late(&folded.state, &late, known);
+    match found.text == text {
+        true => Ok((late.len() as u64, found)),
+        false => Err("it is not in the form in which late receipts are written".into()),
+    }
 }
 
 fn check_point(envelope: &[u8], execution: ExecutionKey, folded: &Folded, key: PublicKey) -> Result<(), String> {

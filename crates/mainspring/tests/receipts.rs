@@ -17,6 +17,12 @@ use mainspring_engine::{
     receipts::{CheckedReceipt, ReceiptCounts, Signer, Verdict},
     start_request::StartRequest,
 };
+use mainspring_evidence::{
+    Checked, Trust,
+    archive::{self, Files},
+    signing::SigningKey,
+    verify,
+};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     effect::Outcome,
@@ -28,6 +34,7 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
+use mainspring_server::services::evidence::{Installation, collect};
 use mainspring_store::prelude::*;
 use mainspring_store::{
     Batch, NewReceipt, Part, PartReceipts, ReadLimit, Store, memory::MemoryStore, sqlite::SqliteStore,
@@ -217,6 +224,15 @@ fn a_signature_of_another_receipt_is_found() {
 }
 
 #[test]
+fn a_signature_beside_a_frame_without_a_receipt_is_found() {
+    let stage = Stage::new();
+    let proof = stage.proof(stage.one, 0);
+    let sql = "UPDATE frames SET receipt_proof = ?2 WHERE execution = ?1 AND sequence = 0";
+    assert_eq!(stage.intruder().execute(sql, params![stage.one.0, proof]).unwrap(), 1);
+    stage.broken("frame 0: the receipt of step ``, attempt 0: it has a signature and no receipt");
+}
+
+#[test]
 fn the_signature_of_an_unknown_executor_is_named() {
     let stage = Stage::new();
     let key = stage.store().executor_keys(None, 1).unwrap().remove(0).id;
@@ -301,6 +317,55 @@ fn an_erased_value_leaves_the_signature_valid() {
     assert_eq!((counts.proven, counts.broken), (3, None));
 }
 
+/// The late receipt of an execution is in its archive, and both verifiers find what is changed there, although the list of
+/// files is signed again.
+fn check_in_archive(store: &Arc<dyn Store>, execution: ExecutionKey) {
+    let (loader, signing) = (Loader::new(store.clone(), KEY), SigningKey::of_installation(&KEY));
+    let rows = [store.execution(execution).unwrap().unwrap()];
+    let collected = collect(Installation { store: &**store, loader: &loader, signing: &signing }, &rows).unwrap();
+    assert_eq!(collected.broken, []);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("evidence.tar");
+    std::fs::write(folder.path().join("key.pem"), signing.public().pem()).unwrap();
+    let verified = |files: &Files| {
+        let mut bytes = Vec::new();
+        archive::write(files, &signing, &mut bytes).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        let mut python = std::process::Command::new("python3");
+        python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/verify_evidence.py"));
+        let script = python.arg(&path).arg(folder.path().join("key.pem")).output().unwrap();
+        let checked = verify(&bytes, Trust::Given(signing.public()));
+        let is_proven = checked.as_ref().is_ok_and(Checked::is_proven);
+        assert_eq!(is_proven, script.status.success(), "{checked:?} {script:?}");
+        checked.map(|checked| (is_proven, checked.executions[0].late_receipts, checked.executions[0].signed_receipts))
+    };
+    assert_eq!(verified(&collected.files), Ok((true, 1, 4)));
+    let name = format!("executions/{execution}/late-receipts.ndjson");
+    let text = String::from_utf8(collected.files[&name].clone()).unwrap();
+    let line = mainspring_kernel::json::value(text.trim().as_bytes()).unwrap();
+    let part = |key: &str| mainspring_kernel::json::canonical(line.get(key).unwrap());
+    let other = {
+        let instance = mainspring_kernel::instance::Instance::of_step(0);
+        let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done("forged".into()) };
+        format!("\"{}\"", base64::Engine::encode(&base64::engine::general_purpose::STANDARD, input.encode()))
+    };
+    for (from, to) in [
+        (part("body"), other),
+        (part("atMs"), "1".to_owned()),
+        (part("proof"), "null".to_owned()),
+        (part("envelope"), "\"AAAA\"".to_owned()),
+        ("\"number\":0".to_owned(), "\"number\":1".to_owned()),
+        ("\"status\":\"done\"".to_owned(), "\"status\":\"failed\"".to_owned()),
+        (text.clone(), format!("{text}{text}")),
+    ] {
+        let changed = text.replacen(&from, &to, 1);
+        assert_ne!(changed, text, "{from}");
+        let mut files = collected.files.clone();
+        files.insert(name.clone(), changed.into_bytes());
+        assert!(verified(&files).is_err(), "{from} became {to}");
+    }
+}
+
 /// A receipt for an attempt that has ended arrives through the inbox: it is stored beside the journal and signed there.
 #[test]
 fn a_late_receipt_is_signed_and_erased_with_its_signature() {
@@ -325,6 +390,7 @@ fn a_late_receipt_is_signed_and_erased_with_its_signature() {
     assert_eq!((counts.proven, counts.broken), (4, None));
     let late = &all[3].receipt;
     assert_eq!((&*late.step, late.attempt, late.via, late.frame, late.intent), ("first", 1, Via::Inbox, None, None));
+    check_in_archive(&store, execution);
     let intruder = Connection::open(DataDir::new(folder.path()).journal()).unwrap();
     // Another time, another outcome.
     let body = Input::decode(&store.late_receipts(execution).unwrap()[0].body).unwrap();

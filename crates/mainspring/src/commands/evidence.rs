@@ -208,6 +208,7 @@ fn value_of(checked: &Result<Checked, String>, trust: Trust) -> Value {
                     ("decidedAgain", one.decided_again.into()),
                     ("erased", one.erased.into()),
                     ("signedReceipts", one.signed_receipts.into()),
+                    ("lateReceipts", one.late_receipts.into()),
                     ("unsignedReceipts", one.unsigned_receipts.into()),
                     (
                         "brokenSignatures",
@@ -234,7 +235,8 @@ fn print_checked(checked: &Result<Checked, String>, trust: Trust) {
     };
     for one in &checked.executions {
         let erased = if one.erased > 0 { format!(", {} values erased", one.erased) } else { String::new() };
-        let receipts = receipts_text(one.signed_receipts, one.unsigned_receipts);
+        let late = if one.late_receipts > 0 { format!(", {} of them late", one.late_receipts) } else { String::new() };
+        let receipts = receipts_text(one.signed_receipts, one.unsigned_receipts) + &late;
         print_out!(
             "{} {}  {}, {} frames, {} decided again with the same result{erased}{receipts}",
             bold(&shown(&one.id)),

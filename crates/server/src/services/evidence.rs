@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry as Place};
 
 use mainspring_engine::journal_loader::Loader;
 use mainspring_evidence::{
-    EXECUTOR_KEYS, Execution, NOT_EXPORTED,
+    EXECUTOR_KEYS, Execution, Late, NOT_EXPORTED,
     archive::Files,
     documents::lines,
     files_of,
@@ -144,34 +144,36 @@ fn execution(installation: Installation<'_>, row: &ExecutionRow) -> Result<(Exec
     if !notes.is_empty() {
         others.insert("notes.ndjson", notes);
     }
-    let (proofs, keys) = proofs(installation, row.key, last)?;
+    let proofs = proofs(store, row.key, last)?;
+    let late = store.late_receipts(row.key).map_err(|error| error.to_string())?;
+    let late: Vec<Late> = late.into_iter().map(|late| Late { at: late.at, body: late.body, proof: late.proof }).collect();
+    let keys = keys(installation, proofs.values().chain(late.iter().filter_map(|late| late.proof.as_ref())))?;
     let organization = row.organization.clone();
-    Ok((Execution { key: row.key, organization, plan: plan.to_vec(), frames, proofs, others }, keys))
+    Ok((Execution { key: row.key, organization, plan: plan.to_vec(), frames, proofs, late, others }, keys))
 }
 
-/// Returns the proofs of receipts up to a frame, and the executor keys that they name.
-fn proofs(
-    installation: Installation<'_>,
-    execution: ExecutionKey,
-    last: u64,
-) -> Result<(BTreeMap<u64, Vec<u8>>, KnownKeys), String> {
-    let Installation { store, signing, .. } = installation;
-    let failed = |error: mainspring_store::StoreError| error.to_string();
-    let (mut proofs, mut certificates) = (BTreeMap::new(), BTreeMap::new());
-    let mut from = 0;
+/// Returns the proofs of receipts up to a frame.
+fn proofs(store: &dyn Store, execution: ExecutionKey, last: u64) -> Result<BTreeMap<u64, Vec<u8>>, String> {
+    let (mut proofs, mut from) = (BTreeMap::new(), 0);
     loop {
-        let page = store.receipt_proofs(execution, from, PAGE).map_err(failed)?;
-        let Some((newest, _)) = page.last() else { break };
+        let page = store.receipt_proofs(execution, from, PAGE).map_err(|error| error.to_string())?;
+        let Some((newest, _)) = page.last() else { return Ok(proofs) };
         from = newest + 1;
         proofs.extend(page.into_iter().filter(|(sequence, _)| *sequence <= last));
     }
-    for id in proofs.values().filter_map(|proof| Proof::decode(proof).ok()).map(|proof| proof.key) {
+}
+
+/// Returns the executor keys that proofs name.
+fn keys<'p>(installation: Installation<'_>, proofs: impl Iterator<Item = &'p Vec<u8>>) -> Result<KnownKeys, String> {
+    let Installation { store, signing, .. } = installation;
+    let mut certificates = BTreeMap::new();
+    for id in proofs.filter_map(|proof| Proof::decode(proof).ok()).map(|proof| proof.key) {
         if let Place::Vacant(place) = certificates.entry(id) {
-            place.insert(store.executor_key(id).map_err(failed)?);
+            place.insert(store.executor_key(id).map_err(|error| error.to_string())?);
         }
     }
     let certificates = certificates.values().flatten().map(|stored| &*stored.certificate);
-    Ok((proofs, KnownKeys::of(certificates, signing.public())))
+    Ok(KnownKeys::of(certificates, signing.public()))
 }
 
 /// Returns the definition from the history of the workflow, and the proposal that created it.
