@@ -21,6 +21,7 @@ for (const appearance of APPEARANCES) {
       `/executions/${parent}?view=children`,
       `/executions/${failed}?view=data`,
       `/executions/${failed}?view=journal&frame=0`,
+      `/executions/${failed}?view=receipts`,
       `/executions/${failed}?view=definition`,
       `/approvals?item=${approvals[0]?.id}`,
       '/workflows',
@@ -28,7 +29,7 @@ for (const appearance of APPEARANCES) {
       ...['', '?view=definition', '?view=run', '?view=versions', '?view=settings'].map(
         view => `/workflows/${ids.greeting}${view}`,
       ),
-      ...['members', 'tokens', 'secrets', 'audit', 'settings', 'quarantine', 'node'].map(
+      ...['members', 'tokens', 'secrets', 'sessions', 'events', 'audit', 'settings', 'quarantine', 'node'].map(
         section => `/installation?section=${section}`,
       ),
     ];

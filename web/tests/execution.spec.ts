@@ -101,6 +101,43 @@ test('a changed frame is found', async ({ page, server, ids }) => {
   await expect(page.getByRole('alert')).toContainText('Frame 0 does not fit');
 });
 
+/** A call of a model has a receipt. */
+const LOOKS = 'name: looks\nsteps: [{id: look, type: agent, goal: Look.}]\n';
+
+test('receipts name who recorded each outcome and whether the signature holds', async ({ page, server }) => {
+  const id = await server.run(await server.save('looks', LOOKS));
+  await server.wait(id);
+  const { receipts } = await server.call<{ receipts: { executor: { name: string }; frame: { sequence: number } }[] }>(
+    'GET',
+    `/api/executions/${id}/receipts`,
+  );
+  await page.goto(`/executions/${id}?step=look`);
+  await page.getByRole('complementary').getByRole('link', { name: 'Receipts of this step' }).click();
+  await expect(page.getByText('1 of 1 receipts are signed by executors')).toBeVisible();
+  const row = page.getByRole('region', { name: 'Receipts' }).getByRole('row').nth(1);
+  await expect(row).toContainText('look');
+  await expect(row).toContainText(receipts[0]!.executor.name);
+  await expect(row).toContainText('verified');
+  await page.reload();
+  await row.getByRole('link', { name: String(receipts[0]!.frame.sequence), exact: true }).click();
+  await expect(page).toHaveURL(/view=journal/);
+  await expect(page.getByText(/form an unbroken chain/)).toBeVisible();
+});
+
+test('a broken signature is shown with its reason', async ({ page, server }) => {
+  const id = await server.run(await server.save('looks', LOOKS));
+  await server.wait(id);
+  await page.route('**/receipts*', async route => {
+    const response = await route.fetch();
+    const body = (await response.json()) as { receipts: Record<string, unknown>[] };
+    Object.assign(body.receipts[0]!, { signature: 'broken', error: 'its signature is missing', executor: null });
+    await route.fulfill({ response, json: body });
+  });
+  await page.goto(`/executions/${id}?view=receipts`);
+  await expect(page.getByRole('alert')).toContainText('1 of 1 receipts is not proven');
+  await expect(page.getByRole('region', { name: 'Receipts' })).toContainText('its signature is missing');
+});
+
 test('children are a tree, and their approvals are decided at the parent', async ({ page, server, ids }) => {
   const id = await server.run(ids.parent);
   await server.wait(id);

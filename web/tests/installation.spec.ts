@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { expect, test } from './fixtures';
 
 test('a member is added, changed and removed', async ({ page }) => {
@@ -191,4 +193,69 @@ test('secrets are set by keyboard alone, at 375 pixels', async ({ page, server }
   await expect(page.getByRole('cell', { name: 'BY_KEYBOARD', exact: true })).toBeVisible();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
   await server.call('DELETE', '/api/secrets/BY_KEYBOARD');
+});
+
+test('sessions are found by their key, and those of ended executions are reaped', async ({ page, server, ids }) => {
+  const ended = await server.run(ids.greeting, { input: { name: 'Ann' } });
+  await server.wait(ended);
+  const waiting = await server.run(ids.waits);
+  await page.goto('/installation?section=sessions');
+  const rows = page.getByRole('region', { name: 'Sessions' }).getByRole('row');
+  await expect(rows.filter({ hasText: ended })).toContainText('terminated');
+  await expect(rows.filter({ hasText: waiting })).toContainText(/running|hibernated/);
+  await page.getByLabel('Key').fill(`agent:*:workflow:*:run:${ended}`);
+  await page.getByRole('button', { name: 'Search' }).click();
+  await expect(rows).toHaveCount(2);
+  await page.getByRole('button', { name: 'Reap ended sessions…' }).click();
+  const dialog = page.getByRole('dialog');
+  await expect(dialog.getByRole('status')).toContainText('1 sessions with 0 credentials');
+  await dialog.getByRole('button', { name: 'Reap' }).click();
+  await expect(dialog).toHaveCount(0);
+  await page.getByLabel('Status').selectOption('running');
+  await expect(page.getByText('No session matches.')).toBeVisible();
+});
+
+test('an endpoint subscribes, is tested, and its failed events are sent again', async ({ page, server, ids }) => {
+  let status = 204;
+  const endpoint = createServer((request, response) => {
+    request.resume();
+    response.writeHead(status).end();
+  }).listen(0, '127.0.0.1');
+  await once(endpoint, 'listening');
+  const { port } = endpoint.address() as { port: number };
+  await page.goto('/installation?section=events');
+  await page.getByRole('button', { name: 'Subscribe…' }).click();
+  await page.getByLabel('Name').fill('for a test');
+  await page.getByLabel('Endpoint').fill(`http://127.0.0.1:${port}/hook`);
+  await page.getByLabel('Types').fill('workflow.execution.finished');
+  await page.getByRole('button', { name: 'Subscribe', exact: true }).click();
+  await expect(page.getByText(/^whsec_/)).toBeVisible();
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Test for a test' }).click();
+  await expect(page.getByText('for a test took the test event.')).toBeVisible();
+  status = 503;
+  await page.getByRole('button', { name: 'Test for a test' }).click();
+  await expect(page.getByText('did not take the test event: http_status:503')).toBeVisible();
+  // 410 pauses a subscription at once.
+  status = 410;
+  await server.wait(await server.run(ids.greeting, { input: { name: 'Ann' } }));
+  const row = page
+    .getByRole('region', { name: 'Event subscriptions' })
+    .getByRole('row')
+    .filter({ hasText: 'for a test' });
+  await expect(async () => {
+    await page.reload();
+    await expect(row).toContainText('Paused', { timeout: 1000 });
+  }).toPass();
+  status = 204;
+  await page.getByRole('button', { name: 'Enable for a test' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Enable' }).click();
+  await expect(row).toContainText('Enabled');
+  await page.getByRole('button', { name: 'Failed events of for a test' }).click();
+  await expect(page.getByRole('dialog')).toContainText('Every event was delivered or still waits.');
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Delete for a test' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await expect(page.getByText('No endpoint receives events.')).toBeVisible();
+  endpoint.close();
 });

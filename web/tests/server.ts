@@ -59,6 +59,8 @@ export class Server {
     ];
     const child = spawn(BINARY, [...options, '--anonymous-rate-limit-per-second', '0'], {
       stdio: ['ignore', 'ignore', 'pipe'],
+      // Endpoints of the tests are on this machine.
+      env: { ...process.env, MAINSPRING_HTTP_ALLOW: '127.0.0.1' },
     });
     this.child = child;
     let text = '';

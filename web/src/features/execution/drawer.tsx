@@ -5,7 +5,7 @@ import type { Attempt, Execution, Failure } from '@/api/client';
 import { stringifyJson } from '@/api/json';
 import { Json } from '@/design/json';
 import { CopyButton, Notice } from '@/design/parts';
-import { Status } from '@/design/status';
+import { isFinished, Status } from '@/design/status';
 import { Name, Outside } from '@/design/text';
 import { At, Span } from '@/design/time';
 import { TAB_MATCH } from '@/design/tabs';
@@ -67,6 +67,13 @@ export function StepDrawer({ step, attempts, number, execution, planned, isClean
         {isCleanup && <p className="muted small">It runs when all other steps have ended, whatever the end is.</p>}
         {planned?.trust && <Trust trust={planned.trust} />}
         {planned?.turns && <AgentUsage execution={execution} step={planned} output={attempt?.output} />}
+        {attempt && isFinished(attempt.status) && (
+          <p className="small">
+            <Link to="." search={{ view: 'receipts', step }} resetScroll={false}>
+              Receipts of this step
+            </Link>
+          </p>
+        )}
         {attempt ? <AttemptDetail attempt={attempt} /> : <p className="muted">The step has not started.</p>}
       </div>
     </aside>

@@ -24,6 +24,7 @@ import { Journal } from './journal';
 import { countsByTemplate, outermostOf, planNameOf, rolloutText, templateOf } from './model';
 import { Pinned } from './pinned';
 import { executionQuery, snapshotQuery } from './queries';
+import { Receipts } from './receipts';
 import { Timeline } from './timeline';
 import { UsageView } from './usage';
 import './style.css';
@@ -31,7 +32,7 @@ import { TAB_MATCH } from '@/design/tabs';
 
 const Graph = lazy(() => import('@/features/graph/graph'));
 
-type View = 'steps' | 'data' | 'children' | 'usage' | 'journal' | 'definition';
+type View = 'steps' | 'data' | 'children' | 'usage' | 'receipts' | 'journal' | 'definition';
 
 /** The plan of the execution, for sessions that may read definitions. */
 function usePlan(id: string) {
@@ -358,6 +359,7 @@ export function ExecutionPage() {
     ['data', 'Input and output'],
     ...(children > 0 ? ([['children', `Children (${children})`]] as [View, string][]) : []),
     ...(execution.data.usage ? ([['usage', 'Usage']] as [View, string][]) : []),
+    ['receipts', 'Receipts'],
     ['journal', 'Journal'],
     ...(can('workflows:read') ? ([['definition', 'Definition']] as [View, string][]) : []),
   ];
@@ -394,6 +396,7 @@ export function ExecutionPage() {
       {view === 'data' && <Data execution={execution.data} />}
       {view === 'children' && <Children attempts={attempts.all} />}
       {view === 'usage' && <UsageView execution={execution.data} />}
+      {view === 'receipts' && <Receipts id={id} step={search.step} />}
       {view === 'journal' && <Journal id={id} chosen={search.frame} />}
       {view === 'definition' && <Pinned execution={execution.data} />}
     </div>

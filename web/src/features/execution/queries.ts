@@ -44,6 +44,18 @@ export const journalQuery = (id: string) =>
     getNextPageParam: page => page.nextCursor ?? undefined,
   });
 
+/** Receipts of attempts with the verdict on their signatures, page by page. */
+export const receiptsQuery = (id: string) =>
+  infiniteQueryOptions({
+    queryKey: ['execution', id, 'receipts'],
+    queryFn: ({ pageParam, signal }) => {
+      const query = { limit: 200, ...(pageParam ? { cursor: pageParam } : {}) };
+      return call(client.GET('/api/executions/{id}/receipts', { params: { path: { id }, query }, signal }));
+    },
+    initialPageParam: '',
+    getNextPageParam: page => page.nextCursor ?? undefined,
+  });
+
 /** A page of attempts. */
 export function attemptsPage(id: string, cursor: string, signal?: AbortSignal) {
   const query = { limit: 200, ...(cursor ? { cursor } : {}) };

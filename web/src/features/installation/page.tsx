@@ -1,4 +1,4 @@
-/** The installation: members, tokens, secrets, audit log, usage, settings, quarantine, and the node. */
+/** The installation: members, tokens, secrets, sessions, event subscriptions, audit log, usage, settings, quarantine, node. */
 import { Link, useSearch } from '@tanstack/react-router';
 import type { ComponentType } from 'react';
 import type { Permission } from '@/api/client';
@@ -11,6 +11,8 @@ import { ThisNode } from './node';
 import { Quarantine } from './quarantine';
 import { Secrets } from './secrets';
 import { Settings } from './settings';
+import { Sessions } from './sessions';
+import { Subscriptions } from './subscriptions';
 import { Tokens } from './tokens';
 import { OrganizationUsage } from './usage';
 import './style.css';
@@ -27,6 +29,8 @@ const SECTIONS: Section[] = [
   { key: 'members', label: 'Members', needs: 'members:read', view: Members },
   { key: 'tokens', label: 'Tokens', needs: 'tokens:own', view: Tokens },
   { key: 'secrets', label: 'Secrets', needs: 'secrets:read', view: Secrets },
+  { key: 'sessions', label: 'Sessions', needs: 'executions:read', view: Sessions },
+  { key: 'events', label: 'Events', needs: 'organization:write', view: Subscriptions },
   { key: 'audit', label: 'Audit log', needs: 'audit:read', view: Audit },
   { key: 'usage', label: 'Usage', needs: 'organization:read', view: OrganizationUsage },
   { key: 'settings', label: 'Settings', needs: 'organization:read', view: Settings },

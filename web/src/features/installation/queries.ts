@@ -177,6 +177,116 @@ export async function updateOrganization(body: SettingsChange, etag: string | nu
   await queryClient.invalidateQueries({ queryKey: ['organization'] });
 }
 
+export interface SessionFilter {
+  key: string;
+  status: string;
+}
+
+/** Sessions of executions. */
+export const sessionsQuery = ({ key, status }: SessionFilter) =>
+  infiniteQueryOptions({
+    queryKey: ['sessions', key, status],
+    queryFn: ({ pageParam, signal }) => {
+      const query = {
+        ...page(pageParam, 50),
+        purpose: 'workflow',
+        ...(key ? { key } : {}),
+        ...(status ? { status } : {}),
+      };
+      return call(client.GET('/api/sessions', { params: { query }, signal }));
+    },
+    initialPageParam: '',
+    getNextPageParam: last => last.nextCursor ?? undefined,
+  });
+
+/** What the sessions of ended executions have left. */
+export interface Reaped {
+  sessions: number;
+  tokens: number;
+  workspaces: number;
+}
+
+/** Reaps the sessions of ended executions whose key matches, or only counts what would be reaped. */
+export async function reapSessions(key: string, dryRun: boolean): Promise<Reaped> {
+  const reaped = { sessions: 0, tokens: 0, workspaces: 0 };
+  let cursor: string | null | undefined;
+  do {
+    const body = { key, dryRun, limit: 200, ...(cursor ? { cursor } : {}) };
+    const answer: { sessions: { tokensRevoked: number; workspaceRemoved: boolean }[]; nextCursor?: string | null } =
+      await call(client.POST('/api/sessions/reap', { body }));
+    for (const session of answer.sessions) {
+      reaped.sessions += 1;
+      reaped.tokens += session.tokensRevoked;
+      reaped.workspaces += session.workspaceRemoved ? 1 : 0;
+    }
+    cursor = answer.nextCursor;
+  } while (cursor);
+  if (!dryRun) await queryClient.invalidateQueries({ queryKey: ['sessions'] });
+  return reaped;
+}
+
+export const subscriptionsQuery = infiniteQueryOptions({
+  queryKey: ['subscriptions', 'list'],
+  queryFn: ({ pageParam, signal }) =>
+    call(client.GET('/api/event-subscriptions', { params: { query: page(pageParam) }, signal })),
+  initialPageParam: '',
+  getNextPageParam: last => last.nextCursor ?? undefined,
+});
+
+export interface NewSubscription {
+  name: string;
+  url: string;
+  types: string[];
+  workflows: string[] | null;
+}
+
+const refreshSubscriptions = () => queryClient.invalidateQueries({ queryKey: ['subscriptions'] });
+
+/** Creates a subscription. Only this response has its secret. */
+export async function createSubscription(body: NewSubscription): Promise<string> {
+  const created = await call(client.POST('/api/event-subscriptions', { body }));
+  await refreshSubscriptions();
+  return created.secret ?? '';
+}
+
+export async function switchSubscription(id: string, act: 'enable' | 'disable'): Promise<void> {
+  const params = { path: { id } };
+  await (act === 'enable'
+    ? call(client.POST('/api/event-subscriptions/{id}/enable', { params, body: {} }))
+    : call(client.POST('/api/event-subscriptions/{id}/disable', { params, body: {} })));
+  await refreshSubscriptions();
+}
+
+export async function removeSubscription(id: string): Promise<void> {
+  await call(client.DELETE('/api/event-subscriptions/{id}', { params: { path: { id } } }));
+  await refreshSubscriptions();
+}
+
+/** Sends an event of a test. */
+export const testSubscription = (id: string) =>
+  call(client.POST('/api/event-subscriptions/{id}/test', { params: { path: { id } }, body: {} }));
+
+/** Events that were not delivered. */
+export const failedEventsQuery = (id: string) =>
+  infiniteQueryOptions({
+    queryKey: ['subscriptions', 'failed', id],
+    queryFn: ({ pageParam, signal }) => {
+      const params = { path: { id }, query: page(pageParam) };
+      return call(client.GET('/api/event-subscriptions/{id}/failed', { params, signal }));
+    },
+    initialPageParam: '',
+    getNextPageParam: last => last.nextCursor ?? undefined,
+  });
+
+export async function redeliver(id: string, failedId: string) {
+  const params = { path: { id, failedId } };
+  const result = await call(
+    client.POST('/api/event-subscriptions/{id}/failed/{failedId}/redeliver', { params, body: {} }),
+  );
+  await refreshSubscriptions();
+  return result;
+}
+
 export const quarantineQuery = infiniteQueryOptions({
   queryKey: ['quarantine'],
   queryFn: ({ pageParam, signal }) =>
