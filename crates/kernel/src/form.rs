@@ -309,14 +309,44 @@ fn digits(text: &str, count: usize) -> Option<u32> {
     is_number.then(|| text.parse().ok()).flatten()
 }
 
+/// Ranges of characters, first and last, that are drawn as nothing or as a blank, besides those that a terminal obeys
+/// (Unicode `Default_Ignorable_Code_Point`, and blank letters).
+const BLANK: [(char, char); 12] = [
+    ('\u{a0}', '\u{a0}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{2000}', '\u{200a}'),
+    ('\u{2800}', '\u{2800}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0080}', '\u{e0fff}'),
+];
+
+/// Most spaces in a row: more move what follows out of a field.
+const SPACES_MAX: usize = 8;
+
+/// True if people would not see all of a text in a form.
+fn is_hidden_in(text: &str) -> bool {
+    let is_blank = |letter: char| BLANK.iter().any(|(first, last)| (*first..=*last).contains(&letter));
+    let mut spaces = 0;
+    text.chars().any(|letter| {
+        spaces = if letter == ' ' { spaces + 1 } else { 0 };
+        spaces > SPACES_MAX || is_obeyed(letter) || is_blank(letter)
+    })
+}
+
 /// Checks that people see what their answer would be: an answer repeats the name and a choice as they are, and a default
 /// stands in a field before anything is typed. The error is a clause whose subject is the field.
 fn check_shown(name: &str, schema: &Value, kind: &FieldKind) -> Result<(), String> {
-    if name.chars().any(is_obeyed) {
+    if is_hidden_in(name) {
         return Err("has characters in its name that are not seen".into());
     }
     if let FieldKind::Choice(of) | FieldKind::Choices { of, .. } = kind {
-        if let Some(choice) = of.iter().find(|choice| choice.chars().any(is_obeyed)) {
+        if let Some(choice) = of.iter().find(|choice| is_hidden_in(choice)) {
             return Err(format!("has the choice {}, with characters that are not seen", quoted(choice)));
         }
         if of.iter().enumerate().any(|(place, choice)| of[..place].contains(choice)) {
@@ -324,7 +354,7 @@ fn check_shown(name: &str, schema: &Value, kind: &FieldKind) -> Result<(), Strin
         }
     }
     let Some(default) = schema.get("default").filter(|default| **default != Value::Null) else { return Ok(()) };
-    if default.as_text().is_some_and(|text| text.chars().any(is_obeyed)) {
+    if default.as_text().is_some_and(is_hidden_in) {
         return Err("has a default with characters that are not seen".into());
     }
     kind.check(default).map_err(|expected| format!("has a default that it does not accept: it must be {expected}"))
@@ -441,6 +471,9 @@ mod tests {
         };
         check(r#""a\u202eb":{"type":"string"}"#, "in its name that are not seen");
         check(r#""a\u0007":{"type":"string"}"#, "in its name that are not seen");
+        check(r#""a\u3164":{"type":"string"}"#, "in its name that are not seen");
+        check(r#""a":{"type":"string","default":"x\u2800"}"#, "a default with characters that are not seen");
+        check(r#""a":{"type":"string","default":"x            evil"}"#, "a default with characters that are not seen");
         check(r#""a":{"type":"string","enum":["x","x\u200b"]}"#, r#"the choice "x\u{200b}""#);
         check(r#""a":{"type":"array","items":{"enum":["x\u202e"]}}"#, "with characters that are not seen");
         check(r#""a":{"type":"string","enum":["x","x"]}"#, "a choice twice");

@@ -261,9 +261,11 @@ pub struct CallState {
     pub handle: Value,
     /// The answer to the last form: `{action}` or `{action, content}`; null if there is none.
     pub answer: Value,
-    /// The last form with the decision of a person: `{question, decision, by, reason}`. It is kept for the attempt that
-    /// follows an interruption, which gets the answer if it asks for the same.
+    /// The last form with the decision of a person: `{question, decision, by, reason}`.
     pub answered: Value,
+    /// `answered` of the attempt before, if an interruption may have lost the answer. The attempt gets it once, if it asks
+    /// for the same.
+    pub carried: Value,
     /// Number of reports of the attempt.
     pub reports: u32,
 }

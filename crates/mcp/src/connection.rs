@@ -117,6 +117,7 @@ pub struct Connection {
     listed_bytes: AtomicUsize,
     calls: Semaphore,
     is_broken: AtomicBool,
+    is_retired: AtomicBool,
     /// Removes the secrets of the configuration from everything that the server says.
     redactor: Redactor,
 }
@@ -223,6 +224,8 @@ impl Connection {
             env,
             workspace: workspace.map(Into::into),
             directory: directory(workspace, stdio.cwd.as_deref()).map_err(not_started)?,
+            names_directory: stdio.cwd.is_some(),
+            has_secrets: stdio.env.values().any(|text| matches!(text, ConfigText::Secret(_))),
             organization: scope.organization.clone(),
         };
         let Started { output, input, process } = access.start.start(&spec).await.map_err(not_started)?;
@@ -281,6 +284,7 @@ impl Connection {
             listed_bytes: AtomicUsize::new(0),
             calls: Semaphore::new(CALLS_MAX),
             is_broken: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
             redactor: Redactor::default(),
         }
     }
@@ -298,6 +302,19 @@ impl Connection {
     /// Returns the negotiated version of the protocol.
     pub fn protocol_version(&self) -> Option<String> {
         Some(self.service.peer().peer_info()?.protocol_version.to_string())
+    }
+
+    /// Keeps later calls off this connection; calls that use it continue. A form does not name its call, so it could reach
+    /// another execution. A process belongs to one execution, and is kept.
+    pub(crate) fn retire(&self) {
+        if self.process.is_none() {
+            self.is_retired.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// True if later calls need another connection.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::SeqCst)
     }
 
     /// True if no further call can succeed over this connection.
@@ -403,6 +420,10 @@ impl Connection {
             biased;
             answer = &mut handle.rx => answer,
             () = stop.requested() => {
+                // The server may still ask for a form of this call.
+                if desk.is_some() {
+                    self.retire();
+                }
                 // The notification is a courtesy to the server: an attempt ends without it.
                 let _ = timeout(CANCEL_TIMEOUT, handle.cancel(Some("the execution was canceled".into()))).await;
                 return Ok(Answer::Ended(Outcome::Stopped(Value::Null)));

@@ -1,4 +1,8 @@
 //! Processes of stdio servers in containers, as scripts are.
+//!
+//! Workflows choose the files of a workspace, and many programs run code that they find in their working directory. A
+//! server therefore begins in an empty folder of its own, unless the settings name a folder of the workspace. It gets no
+//! secrets there.
 
 use std::sync::Arc;
 
@@ -14,6 +18,9 @@ use crate::{
     limits::STOP_TIMEOUT,
     process::{ErrorOutput, ProcessSpec, RunningProcess, StartProcess, Started},
 };
+
+/// The variable that names the workspace for a contained server.
+const WORKSPACE_VARIABLE: &str = "MAINSPRING_WORKSPACE";
 
 /// Starts servers in containers, which show them the workspace of the execution and nothing else of the host that scripts
 /// do not see.
@@ -32,12 +39,21 @@ impl InContainers {
                 "it runs in the workspace of an execution, and there is none here: use a server with `url`".into()
             );
         };
+        if spec.names_directory && spec.has_secrets {
+            return Err(
+                "its `cwd` is in the workspace, whose files workflows choose, and its `env` has secrets: remove one \
+                        of them in the settings file"
+                    .into(),
+            );
+        }
+        let mut variables: Vec<(String, String)> = spec.env.clone().into_iter().collect();
+        variables.push((WORKSPACE_VARIABLE.into(), workspace.display().to_string()));
         let program = Program {
             program: spec.command.clone(),
             arguments: spec.args.clone(),
-            variables: spec.env.clone().into_iter().collect(),
+            variables,
             workspace: workspace.clone(),
-            folder: folder.clone(),
+            folder: spec.names_directory.then(|| folder.clone()),
             organization: spec.organization.clone(),
         };
         let StartedProgram { input, output, errors, running } = self.0.start(program).await?;

@@ -35,7 +35,7 @@ pub struct Tools {
 /// The tool of an attempt.
 enum Found {
     /// The execution uses it for the first time.
-    Unpinned(PinnedTool),
+    Unpinned(Vec<PinnedTool>),
     /// It cannot be called with these arguments.
     Refused(Outcome),
     /// It can be called.
@@ -125,7 +125,7 @@ impl Tools {
             () = stop.requested() => return Ok(Outcome::Stopped(Value::Null)),
         };
         match found {
-            Found::Unpinned(tool) => Ok(Outcome::Reported(Box::new(Report::Tools(vec![tool])))),
+            Found::Unpinned(tools) => Ok(Outcome::Reported(Box::new(Report::Tools(tools)))),
             Found::Refused(outcome) => Ok(outcome),
             Found::Callable(connection, tool) => self.call(attempt, connection, tool, Given::default(), stop).await,
         }
@@ -145,10 +145,21 @@ impl Tools {
         };
         if let Some(pin) = pin {
             let tools = connection.tools().await?;
+            let full_name = format!("{}.{tool}", connection.server());
+            let digest = pinned_digest(connection.server(), tools.get(&tool));
+            let of_full_name = attempt.progress.as_deref().and_then(|progress| progress.pins.get(&full_name));
             match (pin, tools.get(&tool)) {
-                (None, found) => {
-                    let digest = pinned_digest(connection.server(), found);
-                    return Ok(Found::Unpinned(PinnedTool { name: name.to_owned(), digest }));
+                (None, _) if of_full_name.is_none_or(|pin| *pin == digest) => {
+                    // The full name is pinned as well: the tool is the same by every name.
+                    let names = [name.to_owned(), full_name];
+                    let names = if names[0] == names[1] { &names[..1] } else { &names[..] };
+                    let pin = |name: &String| PinnedTool { name: name.clone(), digest };
+                    return Ok(Found::Unpinned(names.iter().map(pin).collect()));
+                }
+                (None, None) => return Err(ToolError::ToolGone(name.to_owned())),
+                (None, Some(_)) => {
+                    let server = connection.server().to_owned();
+                    return Err(ToolError::ToolChanged { tool: name.to_owned(), server });
                 }
                 (Some(pin), found) if *pin == pinned_digest(connection.server(), found) => {}
                 (Some(_), None) => return Err(ToolError::ToolGone(name.to_owned())),
@@ -193,6 +204,8 @@ impl Tools {
         match call.next(&mut stop).await {
             Next::Answered(answer) => Ok(outcome_of(attempt, &call, answer)),
             Next::Asked(form) => {
+                // A call that waits for a person would keep the forms of all others from this connection.
+                call.connection().retire();
                 let server = call.connection().server().to_owned();
                 let form = call.connection().redactor().value(form);
                 let (call, error) = match asked(&server, call.tool(), form, &Handle::Held) {
@@ -266,7 +279,7 @@ impl Tools {
                         asked(connection.server(), &tool, form, &Handle::Repeat { state, forms })
                     }
                     Found::Refused(outcome) => Ok(outcome),
-                    Found::Unpinned(tool) => Err(ToolError::ToolGone(tool.name)),
+                    Found::Unpinned(_) => Err(ToolError::ToolGone(tool_of(attempt).to_owned())),
                 }
             }
             Some(Handle::Task { server, tool, id, forms }) => {

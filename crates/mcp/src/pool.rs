@@ -109,6 +109,8 @@ impl Pool {
             let is_idle = entry.is_unused() && now.duration_since(entry.used_at) > self.idle_max;
             is_closed || (is_idle && *at != key)
         });
+        // A retired connection closes with its last user.
+        entries.retain(|_, entry| !entry.connection.get().is_some_and(|connection| connection.is_retired()));
         if let Some(entry) = entries.get_mut(&key) {
             entry.used_at = now;
             return Ok((entry.clone(), User::of(&entry.users), closed));

@@ -34,6 +34,10 @@ pub struct ProcessSpec {
     pub workspace: Option<PathBuf>,
     /// Its working directory.
     pub directory: Option<PathBuf>,
+    /// True if the settings name the working directory.
+    pub names_directory: bool,
+    /// True if values of `env` are secrets.
+    pub has_secrets: bool,
     /// The organization of the execution. `None` for the command line.
     pub organization: Option<String>,
 }

@@ -57,8 +57,8 @@ pub struct Program {
     pub variables: Vec<(String, String)>,
     /// The only folder of the host that it may write to.
     pub workspace: PathBuf,
-    /// Its working directory, in the workspace.
-    pub folder: PathBuf,
+    /// Its working directory, in the workspace. `None` for an empty folder of its own.
+    pub folder: Option<PathBuf>,
     /// The organization whose bounds it counts towards.
     pub organization: Option<String>,
 }
@@ -97,11 +97,13 @@ impl Programs {
 
     async fn run(&self, program: Program) -> Result<StartedProgram, ShellError> {
         let Program { program, arguments, variables: own, workspace, folder, organization } = program;
-        let outside = || ShellError::CwdOutside(folder.clone());
-        // The folder is in a workspace that scripts may have written, so its error says nothing about the host.
-        let place = match (workspace.canonicalize(), folder.canonicalize()) {
-            (Ok(_), Err(_)) => return Err(outside()),
-            _ => self.container.place(&workspace, &folder)?,
+        let place = match folder {
+            None => Place { folder: contain::HOME.into(), ..self.container.place(&workspace, &workspace)? },
+            // The folder is in a workspace that scripts may have written, so its error says nothing about the host.
+            Some(folder) => match (workspace.canonicalize(), folder.canonicalize()) {
+                (Ok(_), Err(_)) => return Err(ShellError::CwdOutside(folder)),
+                _ => self.container.place(&workspace, &folder)?,
+            },
         };
         let shows = |folder: &std::path::Path| self.container.shows(folder);
         let mut variables = environment::contained(std::env::vars_os(), contain::HOME, shows);

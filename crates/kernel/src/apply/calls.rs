@@ -41,7 +41,7 @@ pub(super) fn begin(step: &mut StepState) {
     let was_interrupted = step.failure.as_ref().is_some_and(|failure| failure.code == "interrupted");
     let call = core::mem::take(&mut step.call);
     if was_interrupted && call.answer != Value::Null {
-        step.call.answered = call.answered;
+        step.call.carried = call.answered;
     }
     step.times.asked_at = None;
 }
@@ -59,6 +59,9 @@ pub(super) fn resume(step: &mut StepState, timeout_at: Option<u64>, now: u64) {
 /// Keeps the decision at the gate of a form as the answer for the tool server.
 pub(super) fn answer(step: &mut StepState, decision: Decision, by: Option<&str>, reason: &Value) {
     let Some(gate) = step.gate.as_ref().filter(|gate| gate.purpose == Purpose::Form) else { return };
+    if step.call.carried.get("question") == Some(&gate.items) {
+        step.call.carried = Value::Null;
+    }
     step.call.answered = match by {
         Some(by) => Value::map([
             ("question", gate.items.clone()),

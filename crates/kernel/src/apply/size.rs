@@ -96,8 +96,8 @@ fn of_step(step: &StepState) -> u64 {
         let texts = |texts: &[String]| texts.iter().map(|text| TEXT_BYTES + text.len() as u64).sum::<u64>();
         of_value(&gate.items) + gate.prompt.len() as u64 + texts(&gate.approvers) + texts(&gate.approved_by)
     });
-    let call = of_heap(&step.call.handle) + of_heap(&step.call.answer) + of_heap(&step.call.answered);
-    STEP_BYTES + of_heap(&step.input) + of_heap(&step.output) + failure + gate + call
+    let call = [&step.call.handle, &step.call.answer, &step.call.answered, &step.call.carried].map(of_heap);
+    STEP_BYTES + of_heap(&step.input) + of_heap(&step.output) + failure + gate + call.iter().sum::<u64>()
 }
 
 /// Approximate bytes of a record in the journal.

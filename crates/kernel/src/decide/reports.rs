@@ -36,9 +36,12 @@ pub(super) fn progress_of(state: &State, step: &StepState, effect: &str, params:
     }
     let pins = match effect {
         "tool" => {
-            let pin = params.get("tool").and_then(Value::as_text);
-            let pin = pin.and_then(|name| state.journal.pinned_tools.get_key_value(name));
-            pin.map(|(name, digest)| (name.clone(), *digest)).into_iter().collect()
+            let name = params.get("tool").and_then(Value::as_text).unwrap_or_default();
+            // A name without its server may be that of a tool that is pinned by its full name.
+            let is_of =
+                |pinned: &str| pinned == name || pinned.strip_suffix(name).is_some_and(|server| server.ends_with('.'));
+            let pins = state.journal.pinned_tools.iter().filter(|(pinned, _)| is_of(pinned));
+            pins.map(|(pinned, digest)| (pinned.clone(), *digest)).collect()
         }
         "agent" => state.journal.pinned_tools.clone(),
         _ => BTreeMap::new(),
@@ -212,7 +215,7 @@ impl Decider<'_> {
     /// reached the tool server.
     fn answer_again(&mut self, instance: &Instance, gate: u32, question: &Value) -> Result<(), IllegalTransition> {
         let step = self.state.steps.get(instance);
-        let answered = step.map(|step| step.call.answered.clone()).unwrap_or_default();
+        let answered = step.map(|step| step.call.carried.clone()).unwrap_or_default();
         let by = answered.get("by").and_then(Value::as_text);
         let decision = answered.get("decision").and_then(Value::as_text).and_then(Decision::parse);
         let (Some(by), Some(decision)) = (by, decision.filter(|_| answered.get("question") == Some(question))) else {

@@ -257,9 +257,11 @@ fn an_answer_is_given_again_for_the_same_form_after_an_interruption() {
     let attempt = open_attempt(&state, &at(&state.plan, "a")).expect("it runs");
     let answer = attempt.progress.expect("it can report").answer;
     assert_eq!(answer.get("content"), Some(&Value::map([("name", "Ann".into())])));
-    // A second form of the same attempt is another question.
+    // The answer is given once, and a second form of the same attempt is another question.
     let mut state = state;
     let plan = state.plan.clone();
+    let again = records_words(&plan, &turn(&mut state.clone(), "a#2 asks", 5));
+    assert_eq!(again, "AttemptContinued a#2, GateOpened a gate 3");
     let Input::Receipt { instance, attempt, .. } = input(&plan, "a#2 asks") else { unreachable!("it is one") };
     let mut question = form_question();
     if let Value::Map(map) = &mut question {
@@ -269,4 +271,19 @@ fn an_answer_is_given_again_for_the_same_form_after_an_interruption() {
     let outcome = Outcome::Reported(Box::new(report));
     let turn = take_in(&mut state, &Input::Receipt { instance, attempt, outcome }, 5);
     assert_eq!(records_words(&plan, &turn), "AttemptContinued a#2, GateOpened a gate 3");
+}
+
+/// Without an interruption no answer is repeated: a person consents to each transfer, and corrects a wrong code.
+#[test]
+fn a_server_that_asks_for_the_same_form_twice_in_an_attempt_gets_two_answers() {
+    check(
+        CALL,
+        &format!(
+            "{BEGUN}
+            1 a#1 asks: AttemptContinued a#1, GateOpened a gate 1
+            2 a gate 1 accept Ann: GateDecided a gate 1, AttemptResumed a#1
+            3 a#1 asks: AttemptContinued a#1, GateOpened a gate 2
+            4 a gate 2 accept Ann: GateDecided a gate 2, AttemptResumed a#1"
+        ),
+    );
 }

@@ -48,19 +48,28 @@ struct Settled {
 }
 
 impl Bench {
+    /// A bench whose tool server works in the workspace.
     fn new(scripts: &str) -> Self {
+        Self::with(scripts, &[("cwd", ".".into()), ("env", Value::map([("MINE", "given".into())]))])
+    }
+
+    fn with(scripts: &str, more: &[(&'static str, Value)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config.yaml");
-        let settings = Value::map([
-            ("command", Value::from("bash")),
-            ("args", vec![Value::from("-c"), TOOL_SERVER.into()].into()),
-            ("env", Value::map([("MINE", "given".into())])),
-        ]);
+        let settings = [("command", Value::from("bash")), ("args", vec![Value::from("-c"), TOOL_SERVER.into()].into())];
+        let settings = Value::map(settings.into_iter().chain(more.iter().cloned()));
         let policy = Value::map([("classes", Value::map([("shell.run", "read".into())]))]);
-        let settings = Value::map([("mcpServers", Value::map([("shell", settings)])), ("policy", policy)]);
+        let secrets = Value::map([("TOKEN", Value::map([("env", "OUR_TOKEN".into())]))]);
+        let servers = Value::map([("shell", settings)]);
+        let settings = Value::map([("mcpServers", servers), ("policy", policy), ("secrets", secrets)]);
         fs::write(&config, compact(&settings)).unwrap();
         let arguments = ["--scripts", scripts, "--config", config.to_str().unwrap()];
-        let server = Server::start_as(folder.path(), "data", &arguments, &[("OURS", "hidden")]);
+        let server = Server::start_as(
+            folder.path(),
+            "data",
+            &arguments,
+            &[("OURS", "hidden"), ("OUR_TOKEN", "c2VjcmV0LXRva2Vu")],
+        );
         Self { folder, server }
     }
 
@@ -150,6 +159,29 @@ fn an_uncontained_tool_server_sees_what_its_user_does() {
     let first_tries: Vec<&str> = tries.iter().take(6).map(String::as_str).collect();
     let second = bench.run("second", &first_tries, "[]");
     assert_eq!(second.steps.matches("ESCAPED").count(), first_tries.len(), "{}", second.steps);
+}
+
+/// Many programs run code of their working directory, and workflows choose the files of the workspace. The values of secrets
+/// would go to that code.
+#[test]
+fn a_contained_tool_server_with_secrets_begins_outside_of_the_workspace() {
+    let secret = || Value::map([("TOKEN", Value::map([("secret", "TOKEN".into())]))]);
+    let bench = Bench::with("contained", &[("env", secret())]);
+    let here = "[{id: plant, type: bash, command: 'echo planted > here'}]";
+    let first = bench.run("first", &["pwd", "ls -A | wc -l", "echo $TOKEN | wc -c", "ls $MAINSPRING_WORKSPACE"], here);
+    assert_eq!(first.status, "completed", "{}", first.steps);
+    let said: Vec<&str> =
+        first.steps.split("\"said\":\"").skip(1).map(|part| part.split('"').next().unwrap()).collect();
+    assert!(said.iter().any(|said| said.trim() == "/tmp/home"), "{said:?}");
+    assert!(said.iter().any(|said| said.trim() == "0") && said.iter().any(|said| said.trim() == "17"), "{said:?}");
+    let both = Bench::with("contained", &[("cwd", ".".into()), ("env", secret())]);
+    let refused = both.run("second", &["echo started"], "[]");
+    assert!(refused.steps.contains("tool_server_not_started"), "{}", refused.steps);
+    assert!(
+        refused.steps.contains("its `env` has secrets") && !refused.steps.contains("started "),
+        "{}",
+        refused.steps
+    );
 }
 
 /// Scripts and tool servers of one execution work in one folder.

@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use mainspring_engine::execution_tree::OpenGate;
-use mainspring_kernel::{decide::Words, hash::Hash, json};
+use mainspring_kernel::{decide::Words, hash::Hash, json, record::Purpose};
 use mainspring_store::ExecutionRow;
 use serde::Deserialize;
 use url::form_urlencoded;
@@ -246,6 +246,12 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, are_enough: bo
         .all((!are_enough).then(|| Html::of("p", TOO_FEW)));
     if !may_decide(caller, row, open) {
         return page.markup("<p>You may look at this, and not decide.</p>");
+    }
+    if gate.purpose == Purpose::Form {
+        let console = format!("/executions/{}", row.id);
+        let page =
+            page.markup("<p>A tool server asks for a form. Fill it in at the console: <a href=\"").text(&console);
+        return page.markup("\">open the execution</a>.</p>");
     }
     page.markup("<form method=\"post\" action=\"")
         .text(path)

@@ -8,6 +8,7 @@ use mainspring_kernel::{
     decide::Words,
     hash::Hash,
     input::Input,
+    json,
     key::ExecutionKey,
     limits::{MESSAGE_BYTES_MAX, REASON_CHARS_MAX, SIGNAL_BYTES_MAX},
     plan::Decision,
@@ -213,6 +214,16 @@ fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Result
     Ok(open.clone())
 }
 
+/// Returns the reason of a decision for the audit log, which cannot be erased: a hash stands for the content of a form.
+fn without_content(reason: &Value) -> Value {
+    let Value::Map(parts) = reason else { return reason.clone() };
+    let part = |(key, value): (&String, &Value)| match key.as_str() {
+        "content" => ("contentHash".to_string(), Hash::of(json::canonical(value).as_bytes()).prefixed().into()),
+        _ => (key.clone(), value.clone()),
+    };
+    Value::Map(parts.iter().map(part).collect())
+}
+
 /// Decides at the gate of a resume token.
 pub(super) async fn decide(
     app: &App,
@@ -228,8 +239,11 @@ pub(super) async fn decide(
     let decision = if approve { Decision::Approve } else { Decision::Deny };
     let reason = words.to_reason(&open.gate, decision).map_err(|why| Problem::field("content", why))?;
     let by = caller.user.clone();
-    let detail =
-        [("step", open.path.as_str().into()), ("decision", decision.name().into()), ("reason", reason.clone())];
+    let detail = [
+        ("step", open.path.as_str().into()),
+        ("decision", decision.name().into()),
+        ("reason", without_content(&reason)),
+    ];
     let made_by = caller.made_by.as_deref().map(|maker| ("madeBy", Value::from(maker)));
     let detail = Value::map(detail.into_iter().chain(made_by));
     let input = Input::Decide { instance: open.instance, gate: open.gate.number, decision, by, reason };

@@ -146,7 +146,8 @@ fn execution(installation: Installation<'_>, row: &ExecutionRow) -> Result<(Exec
     }
     let proofs = proofs(store, row.key, last)?;
     let late = store.late_receipts(row.key).map_err(|error| error.to_string())?;
-    let late: Vec<Late> = late.into_iter().map(|late| Late { at: late.at, body: late.body, proof: late.proof }).collect();
+    let late: Vec<Late> =
+        late.into_iter().map(|late| Late { at: late.at, body: late.body, proof: late.proof }).collect();
     let keys = keys(installation, proofs.values().chain(late.iter().filter_map(|late| late.proof.as_ref())))?;
     let organization = row.organization.clone();
     Ok((Execution { key: row.key, organization, plan: plan.to_vec(), frames, proofs, late, others }, keys))
