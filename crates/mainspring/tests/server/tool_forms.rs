@@ -3,6 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use mainspring_kernel::{
+    hash::Hash,
     json::compact,
     value::{Map, Value},
 };
@@ -28,11 +29,11 @@ while read -r line; do
       reply "$id" '{"tools":[{"name":"greet","inputSchema":{"type":"object"}}]}' ;;
     *'"method":"tools/call"'*)
       call=$id
-      echo call >> log
+      echo call >> "$MAINSPRING_WORKSPACE/log"
       printf '%s\n' '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","maxLength":20}},"required":["name"]}}}' ;;
-    *'notifications/cancelled'*) echo cancelled >> log ;;
+    *'notifications/cancelled'*) echo cancelled >> "$MAINSPRING_WORKSPACE/log" ;;
     *'"action":"'*)
-      [[ $line =~ \"action\":\"([a-z]+)\" ]] && echo "answer ${BASH_REMATCH[1]}" >> log
+      [[ $line =~ \"action\":\"([a-z]+)\" ]] && echo "answer ${BASH_REMATCH[1]}" >> "$MAINSPRING_WORKSPACE/log"
       name=you
       [[ $line =~ \"name\":\"([A-Za-z]+)\" ]] && name=${BASH_REMATCH[1]}
       reply "$call" "{\"content\":[],\"structuredContent\":{\"text\":\"hello $name\"}}" ;;
@@ -123,7 +124,9 @@ fn a_form_is_answered_over_the_api_with_content_that_fits() {
     let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200);
     assert!(steps.text.contains("hello Ann"), "{steps:?}");
     let log = owner.get("/api/audit?limit=50").text;
-    assert!(log.contains("Ann"), "the answer is in the audit log: {log}");
+    // The log cannot be erased, so a hash stands for the content.
+    let hash = Hash::of(br#"{"name":"Ann"}"#).prefixed();
+    assert!(log.contains(&hash) && !log.contains("Ann"), "{log}");
 }
 
 #[test]
