@@ -38,6 +38,7 @@ use crate::{
     membership::NodeSession,
     node::{NodeEvent, NodeProblem, Ownership},
     options::{ClusterOptions, EngineOptions, EngineResources, EngineScope},
+    period_budgets::{EffectiveBudget, PeriodBudgets, merged},
     receipts::{Signer, this_process},
     resume_token,
     shard::{CommittedFrame, Event, Keys, NewExecution, Pending, PendingInput, Reply, Shard, ShardError, Ticket},
@@ -57,6 +58,7 @@ pub struct Engine {
     owned: Arc<Mutex<Ownership>>,
     effects: FairSemaphore<String>,
     intake: Intake,
+    budgets: Option<Arc<dyn PeriodBudgets>>,
 }
 
 /// The answer to a start.
@@ -126,7 +128,7 @@ impl Engine {
             commands: to_driver,
             spans,
             limits,
-            budgets,
+            budgets: budgets.clone(),
             why_stopped: reasons,
             owned: to_owned,
             effects: to_effects,
@@ -141,6 +143,7 @@ impl Engine {
             commands,
             tickets: AtomicU64::new(1),
             driver,
+            budgets,
             why_stopped,
             owned,
             effects,
@@ -331,6 +334,14 @@ impl Engine {
     /// The store of the engine.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    /// The budgets for a day or a month that apply to an organization or its workflows. An error is a message for people.
+    pub fn period_budgets(&self, organization: &str) -> Result<Vec<EffectiveBudget>, String> {
+        match &self.budgets {
+            Some(budgets) => Ok(merged(budgets.budgets(&*self.store, Some(organization))?.into_iter())),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The reason if the engine has stopped by itself.

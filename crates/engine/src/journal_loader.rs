@@ -217,29 +217,63 @@ impl Loader {
         row: HeadRow,
         mut step: impl FnMut(&mut Fold, &StoredFrame) -> Result<(), Broken>,
     ) -> Result<Read, LoadError> {
+        let mut fold = None;
+        let bytes = self.advance(execution, &row.head, &mut fold, &mut step)?;
+        let state = fold.ok_or_else(|| LoadError::Broken("frame 0: it is missing".into()))?.state;
+        let journal = Journal { state, head: row.head, bytes, remote: Vec::new() };
+        Ok(Read { journal, quarantined: row.quarantined })
+    }
+
+    /// Passes the frames of an execution that a fold does not have yet, in order, and verifies the journal up to its head.
+    /// Returns their bytes; `None` if there is no journal. Without a fold it begins with the first frame. A fold is of no
+    /// use after an error.
+    pub fn frames_after(
+        &self,
+        execution: ExecutionKey,
+        fold: &mut Option<Fold>,
+        mut each: impl FnMut(&State, &Frame),
+    ) -> Result<Option<usize>, LoadError> {
+        let Some(row) = self.store.head(execution)? else { return Ok(None) };
+        let mut step = |fold: &mut Fold, stored: &StoredFrame| {
+            let frame = fold.push(stored)?;
+            each(&fold.state, &frame);
+            Ok(())
+        };
+        self.advance(execution, &row.head, fold, &mut step).map(Some)
+    }
+
+    /// Reads the frames behind a fold up to a head, and verifies them. Returns their bytes.
+    fn advance(
+        &self,
+        execution: ExecutionKey,
+        head: &Head,
+        fold: &mut Option<Fold>,
+        step: &mut impl FnMut(&mut Fold, &StoredFrame) -> Result<(), Broken>,
+    ) -> Result<usize, LoadError> {
         let broken = |broken: Broken| LoadError::Broken(broken.to_string());
         // The head was read first, so later frames of a running engine are ignored.
         let up_to_head = |from: u64| -> Result<Vec<StoredFrame>, StoreError> {
             let mut frames = self.store.frames(execution, from, ReadLimit::of(FRAMES_AT_A_TIME))?;
-            frames.retain(|frame| frame.sequence <= row.head.sequence);
+            frames.retain(|frame| frame.sequence <= head.sequence);
             Ok(frames)
         };
-        let mut frames = up_to_head(0)?;
-        let plan = self.plan_of(frames.first())?;
-        let (mut fold, mut bytes) = (Fold::new(execution, plan), 0);
-        let mut proven = Proven::default();
+        let mut frames = up_to_head(fold.as_ref().map_or(0, Fold::next_sequence))?;
+        let fold = match fold {
+            Some(fold) => fold,
+            None => fold.insert(Fold::new(execution, self.plan_of(frames.first())?)),
+        };
+        let (mut bytes, mut proven) = (0, Proven::default());
         while !frames.is_empty() {
             for stored in &frames {
                 bytes += stored.byte_count();
                 self.check_erased(execution, stored, &mut proven)?;
-                step(&mut fold, stored).map_err(broken)?;
+                step(fold, stored).map_err(broken)?;
             }
             frames = up_to_head(fold.next_sequence())?;
         }
-        fold.finish(&row.head, &self.sealing).map_err(broken)?;
-        self.check_end(execution, &row.head)?;
-        let journal = Journal { state: fold.state, head: row.head, bytes, remote: Vec::new() };
-        Ok(Read { journal, quarantined: row.quarantined })
+        fold.finish(head, &self.sealing).map_err(broken)?;
+        self.check_end(execution, head)?;
+        Ok(bytes)
     }
 
     /// Refuses a frame without a value if there is no sealed note of the erasure. Otherwise an attacker with access to

@@ -2,6 +2,7 @@
 
 use mainspring_kernel::{
     budget::{Budget, Limits, NAMES, Usage, cost_of},
+    hash::Hash,
     key::ExecutionKey,
     leases::LeaseChange,
     limits::{BUDGET_MAX, BUDGET_WARN_PERCENT_DEFAULT},
@@ -62,6 +63,45 @@ pub struct PeriodicBudget {
     pub period: Period,
     /// The limits.
     pub budget: Budget,
+    /// Time at which admins set it, in milliseconds since 1970. `None` for a budget of a settings file.
+    pub set_at: Option<u64>,
+}
+
+/// The budgets for the same workflow and period together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectiveBudget {
+    /// The strictest limits. People are asked only if each of the budgets permits it.
+    pub budget: PeriodicBudget,
+    /// The limits of the settings file.
+    pub of_settings: Limits,
+}
+
+impl EffectiveBudget {
+    /// Identifies the limits and the last time at which one was set. A raise does not lift another edition.
+    pub fn edition(&self) -> u64 {
+        let PeriodicBudget { budget, set_at, .. } = &self.budget;
+        let hash = Hash::of(format!("{:?} {} {set_at:?}", budget.limits.0, budget.asks).as_bytes());
+        // Stores have signed numbers.
+        hash.0.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte)) >> 1
+    }
+
+    /// Returns the budget in the period that contains a time.
+    pub fn in_period(&self, now_ms: u64) -> PeriodBudget {
+        let PeriodicBudget { workflow, period, budget, .. } = &self.budget;
+        PeriodBudget {
+            workflow: workflow.clone().unwrap_or_default(),
+            period: period.at(now_ms),
+            limits: budget.limits,
+            warn_percent: budget.warn_percent,
+            edition: self.edition(),
+        }
+    }
+
+    /// Returns the source of a limit: `settings` if the one of the settings file counts, else `stored`.
+    pub fn source(&self, quantity: usize) -> &'static str {
+        let own = self.of_settings.0[quantity];
+        if own.is_some() && own == self.budget.budget.limits.0[quantity] { "settings" } else { "stored" }
+    }
 }
 
 /// The keys of a budget in a settings file.
@@ -153,7 +193,9 @@ fn read_one(path: &str, value: &Value) -> Result<PeriodicBudget, Vec<RuleError>>
     let warn_percent = warn_percent.flatten().map_or(BUDGET_WARN_PERCENT_DEFAULT, |percent| percent as u32);
     let budget = Budget { limits, asks, warn_percent };
     match period.filter(|_| errors.is_empty()) {
-        Some(period) => Ok(PeriodicBudget { workflow: workflow.flatten().map(Into::into), period, budget }),
+        Some(period) => {
+            Ok(PeriodicBudget { workflow: workflow.flatten().map(Into::into), period, budget, set_at: None })
+        }
         None => Err(errors),
     }
 }
@@ -214,7 +256,6 @@ pub fn lease(
     now_ms: u64,
 ) -> Result<LeaseAnswer, String> {
     let said = |error: StoreError| error.to_string();
-    let now_ms = now_ms.max(wanted.at_ms);
     let Some(row) = store.execution(wanted.execution).map_err(said)? else {
         return Ok(LeaseAnswer { change: None, free: None });
     };
@@ -229,11 +270,12 @@ pub fn lease(
     };
     let has_budgets = !all.is_empty();
     let applying = merged(all.into_iter().filter(|budget| applies(budget, &rows)));
-    // The rest of the day may be shorter. A budget that was set in the meantime counts from the next lease on.
-    let until = (now_ms + LEASE_OF_BUDGETS_MS_MAX).min((now_ms / DAY_MS + 1) * DAY_MS);
+    // The time of this execution may be ahead of the clock. Only its own leases follow it.
+    let at_ms = now_ms.max(wanted.at_ms);
+    let until = end_of_lease(at_ms);
     if applying.is_empty() {
         let organization = row.organization.clone().unwrap_or_default();
-        let free = |workflow| Unbudgeted { organization, workflow, until };
+        let free = |workflow| Unbudgeted { organization, workflow, until: end_of_lease(now_ms) };
         let free = match (has_budgets, root) {
             (false, _) => Some(free(None)),
             (true, None) => subject(&row).map(|workflow| free(Some(workflow.to_owned()))),
@@ -242,29 +284,29 @@ pub fn lease(
         };
         return Ok(LeaseAnswer { change: Some(unlimited(until)), free });
     }
-    let of_period = |budget: &PeriodicBudget| PeriodBudget {
-        workflow: budget.workflow.clone().unwrap_or_default(),
-        period: budget.period.at(now_ms),
-        limits: budget.budget.limits,
-        warn_percent: budget.budget.warn_percent,
-    };
     let request = LeaseRequest {
         execution: wanted.execution,
         number: wanted.number,
         amount: wanted.amount,
         organization: row.organization.clone().unwrap_or_default(),
-        budgets: applying.iter().map(of_period).collect(),
+        budgets: applying.iter().map(|budget| budget.in_period(at_ms)).collect(),
     };
     let outcome = store.catalogue().lease_budget(&request).map_err(said)?;
     let change = change_of(outcome, &request, (&applying, &rows), until);
     Ok(LeaseAnswer { change, free: None })
 }
 
+/// The end of a lease that begins now. The rest of the day may be shorter, and a budget that is set in the meantime counts
+/// from the next lease on.
+fn end_of_lease(now_ms: u64) -> u64 {
+    (now_ms + LEASE_OF_BUDGETS_MS_MAX).min((now_ms / DAY_MS + 1) * DAY_MS)
+}
+
 /// Converts the answer of the store. `None` if the execution needs none.
 fn change_of(
     outcome: LeaseOutcome,
     request: &LeaseRequest,
-    (applying, rows): (&[PeriodicBudget], &[&ExecutionRow]),
+    (applying, rows): (&[EffectiveBudget], &[&ExecutionRow]),
     until: u64,
 ) -> Option<LeaseChange> {
     let shown = |place: usize, account: &PeriodAccount| {
@@ -286,10 +328,15 @@ fn change_of(
         }
         LeaseOutcome::Refused { budget, lacks, account } => {
             let raise = raise(&request.budgets[budget], &account, &lacks, &request.amount);
+            let effective = &applying[budget];
+            let sources: Vec<_> = lacks.iter().map(|place| effective.source(*place)).collect();
+            let source = if sources.contains(&"settings") { "settings" } else { "stored" };
             let lacks = lacks.iter().map(|place| Value::from(NAMES[*place])).collect();
             let mut notice = shown(budget, &account);
             notice.extend([
-                ("asks", applying[budget].budget.asks.into()),
+                ("asks", effective.budget.budget.asks.into()),
+                ("edition", format!("{:x}", effective.edition()).as_str().into()),
+                ("source", source.into()),
                 ("lacks", Value::List(lacks)),
                 ("raise", raise.to_value()),
                 ("raisedTo", account.raised.plus(raise).to_value()),
@@ -314,20 +361,26 @@ fn applies(budget: &PeriodicBudget, rows: &[&ExecutionRow]) -> bool {
 
 /// Combines the budgets for the same workflow and period: the strictest limit counts, and people are asked only if each
 /// of them permits it.
-fn merged(budgets: impl Iterator<Item = PeriodicBudget>) -> Vec<PeriodicBudget> {
-    let mut merged: Vec<PeriodicBudget> = Vec::new();
+pub fn merged(budgets: impl Iterator<Item = PeriodicBudget>) -> Vec<EffectiveBudget> {
+    let mut merged: Vec<EffectiveBudget> = Vec::new();
     for new in budgets {
-        match merged.iter_mut().find(|old| (&old.workflow, old.period) == (&new.workflow, new.period)) {
-            None => merged.push(new),
-            Some(old) => {
+        let of_settings = if new.set_at.is_none() { new.budget.limits } else { Limits::default() };
+        let is_same =
+            |old: &&mut EffectiveBudget| (&old.budget.workflow, old.budget.period) == (&new.workflow, new.period);
+        match merged.iter_mut().find(is_same) {
+            None => merged.push(EffectiveBudget { budget: new, of_settings }),
+            Some(EffectiveBudget { budget: old, of_settings: of_old }) => {
                 let (limits, asks) = (old.budget.limits.min(new.budget.limits), old.budget.asks && new.budget.asks);
                 let warn_percent = old.budget.warn_percent.min(new.budget.warn_percent);
                 old.budget = Budget { limits, asks, warn_percent };
+                old.set_at = old.set_at.max(new.set_at);
+                *of_old = of_old.min(of_settings);
             }
         }
     }
     // All requests lock accounts in one order.
-    merged.sort_by(|a, b| (&a.workflow, a.period).cmp(&(&b.workflow, b.period)));
+    let key = |budget: &EffectiveBudget| (budget.budget.workflow.clone(), budget.budget.period);
+    merged.sort_by_key(key);
     merged
 }
 
@@ -384,7 +437,7 @@ mod tests {
         let found = read(&value(r#"[{"period": "day", "workflow": "w", "cost": 2.5, "onExceeded": "ask"}]"#)).unwrap();
         let budget =
             Budget { limits: Limits([None, Some(2_500_000_000), None, None, None]), asks: true, warn_percent: 80 };
-        assert_eq!(found, [PeriodicBudget { workflow: Some("w".into()), period: Period::Day, budget }]);
+        assert_eq!(found, [PeriodicBudget { workflow: Some("w".into()), period: Period::Day, budget, set_at: None }]);
         for (text, place) in [
             ("{}", "budgets"),
             ("[7]", "budgets[0]"),
@@ -406,12 +459,18 @@ mod tests {
 
     #[test]
     fn the_strictest_of_two_budgets_for_one_period_counts() {
-        let budget = |tokens, asks| PeriodicBudget {
+        let budget = |tokens, asks, set_at| PeriodicBudget {
             workflow: None,
             period: Period::Month,
             budget: Budget { limits: Limits([tokens, None, None, None, None]), asks, ..Budget::default() },
+            set_at,
         };
-        let merged = merged([budget(Some(10), true), budget(Some(5), false), budget(None, true)].into_iter());
-        assert_eq!(merged, [budget(Some(5), false)]);
+        let of = |budgets: [PeriodicBudget; 3]| merged(budgets.into_iter()).remove(0);
+        let effective = of([budget(Some(10), true, Some(7)), budget(Some(5), false, None), budget(None, true, None)]);
+        assert_eq!(effective.budget, budget(Some(5), false, Some(7)));
+        assert_eq!((effective.source(0), effective.source(1)), ("settings", "stored"));
+        let again = of([budget(Some(10), true, Some(8)), budget(Some(5), false, None), budget(None, true, None)]);
+        assert_ne!(effective.edition(), again.edition(), "a budget that is set again is another edition");
+        assert!(again.edition() <= i64::MAX as u64);
     }
 }

@@ -20,6 +20,12 @@ use crate::execution_tree::OpenGate;
 pub struct Events<'a> {
     execution_id: &'a str,
     plan: &'a Plan,
+    earlier: EarlierRecords,
+}
+
+/// Facts of earlier records that the events of later ones contain.
+#[derive(Debug, Clone, Default)]
+pub struct EarlierRecords {
     /// The open attempt of each step instance, since records of an end do not repeat its number.
     attempts: BTreeMap<Instance, u32>,
     /// Lines logged by functions of each step instance since its last event.
@@ -30,8 +36,17 @@ pub struct Events<'a> {
 impl<'a> Events<'a> {
     /// Creates the state before the first record.
     pub fn new(execution_id: &'a str, plan: &'a Plan) -> Self {
-        let (attempts, logged) = (BTreeMap::new(), BTreeMap::new());
-        Self { execution_id, plan, attempts, logged, children: Children::default() }
+        Self::after(execution_id, plan, EarlierRecords::default())
+    }
+
+    /// Creates the state after earlier records.
+    pub fn after(execution_id: &'a str, plan: &'a Plan, earlier: EarlierRecords) -> Self {
+        Self { execution_id, plan, earlier }
+    }
+
+    /// Returns the facts of the records so far.
+    pub fn into_earlier(self) -> EarlierRecords {
+        self.earlier
     }
 
     /// The plan whose steps the events name.
@@ -44,15 +59,13 @@ impl<'a> Events<'a> {
         let step = record.instance().map(|instance| instance.name(self.plan));
         let mut more = Map::new();
         if let Some(instance) = record.instance() {
-            match record {
-                Record::StepStarted { .. } => drop(self.attempts.insert(instance.clone(), 1)),
-                Record::AttemptStarted { attempt, .. } => drop(self.attempts.insert(instance.clone(), *attempt)),
-                _ => {}
+            if let Some(attempt) = begun_attempt(record) {
+                self.earlier.attempts.insert(instance.clone(), attempt);
             }
-            more.extend(self.attempts.get(instance).map(|attempt| ("attempt".to_string(), (*attempt).into())));
+            more.extend(self.earlier.attempts.get(instance).map(|attempt| ("attempt".to_string(), (*attempt).into())));
             self.add_beyond(record, instance, now, &mut more);
             if record.ends_step() {
-                self.attempts.remove(instance);
+                self.earlier.attempts.remove(instance);
             }
         }
         let kind = match record {
@@ -128,7 +141,7 @@ impl<'a> Events<'a> {
     /// Adds fields beyond the specification: the type of a started step, its child execution, the reason of a skip, the
     /// disposition of a failure, and the number of logged lines.
     fn add_beyond(&mut self, record: &Record, instance: &Instance, now: u64, more: &mut Map) {
-        let child = self.children.of_record(self.plan, record, now);
+        let child = self.earlier.children.of_record(self.plan, record, now);
         match record {
             Record::StepStarted { .. } | Record::AttemptStarted { .. } => {
                 more.insert("stepType".into(), self.plan.step(instance.step).work.kind().into());
@@ -136,7 +149,7 @@ impl<'a> Events<'a> {
             }
             Record::StepLogged { lines, .. } => {
                 let count = lines.value().as_list().map_or(0, <[Value]>::len) as u64;
-                *self.logged.entry(instance.clone()).or_default() += count;
+                *self.earlier.logged.entry(instance.clone()).or_default() += count;
             }
             Record::StepSkipped { reason, .. } => drop(more.insert("reason".into(), reason.description().into())),
             Record::StepFailed { disposition, .. } => {
@@ -150,7 +163,7 @@ impl<'a> Events<'a> {
             _ => {}
         }
         if record.ends_step() || matches!(record, Record::AttemptFailed { .. }) {
-            more.extend(self.logged.remove(instance).map(|count| ("logLines".to_string(), count.into())));
+            more.extend(self.earlier.logged.remove(instance).map(|count| ("logLines".to_string(), count.into())));
         }
     }
 
@@ -192,5 +205,14 @@ impl<'a> Events<'a> {
         }
         map.insert("ts".into(), rfc3339(now).into());
         Value::Map(map)
+    }
+}
+
+/// The number of the attempt that a record begins.
+fn begun_attempt(record: &Record) -> Option<u32> {
+    match record {
+        Record::StepStarted { .. } => Some(1),
+        Record::AttemptStarted { attempt, .. } => Some(*attempt),
+        _ => None,
     }
 }

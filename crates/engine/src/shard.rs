@@ -14,6 +14,7 @@ mod discards;
 mod entry;
 mod firing;
 mod idle_cache;
+mod leased_calls;
 mod long;
 mod memory;
 mod ownership;
@@ -441,9 +442,9 @@ impl Shard {
             self.telemetry.counters.unchanged += 1;
             loaded.draft.take_without_frame(now, queued, &loaded.state);
         } else {
-            let now = loaded.state.now;
             let Turn { results, records, mut actions, messages } = turn;
-            granted = self.queues.unbudgeted.grant(&loaded.state, &mut actions);
+            granted = self.queues.unbudgeted.grant(now, &loaded.state, &mut actions);
+            let now = loaded.state.now;
             let via = queued.via();
             let PendingInput { input, message, ticket, audit } = queued;
             let Keys { salting, sealing } = self.keys;

@@ -83,7 +83,7 @@ impl PeriodBudgets for Fixed {
 
 fn month(limits: [Option<u64>; 5], asks: bool) -> PeriodicBudget {
     let budget = Budget { limits: Limits(limits), asks, ..Budget::default() };
-    PeriodicBudget { workflow: None, period: Period::Month, budget }
+    PeriodicBudget { workflow: None, period: Period::Month, budget, set_at: None }
 }
 
 fn request(definition: &str, organization: Option<&str>) -> StartRequest {
@@ -317,6 +317,60 @@ async fn an_execution_ahead_of_the_clock_gets_a_lease_of_its_own_time() {
     };
     assert_eq!(until(0), now + 1, "a lease ends with its day");
     assert_eq!(until(at_ms), at_ms + 300_000);
+    drop(release);
+    drop(engine);
+}
+
+/// The budgets of one request after the other.
+struct Changing(Mutex<Vec<PeriodicBudget>>);
+
+impl PeriodBudgets for Changing {
+    fn budgets(&self, _: &dyn Store, _: Option<&str>) -> Result<Vec<PeriodicBudget>, String> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_that_was_removed_counts_what_was_used_meanwhile() {
+    let store = MemoryStore::new();
+    let model = Arc::new(Model::default());
+    let of_5 = |set_at| PeriodicBudget { set_at: Some(set_at), ..month([None, None, Some(5), None, None], false) };
+    let budgets = Arc::new(Changing(Mutex::new(vec![of_5(1)])));
+    let agents = async |executions: usize| {
+        // A new engine remembers nothing of the budgets before.
+        let engine = engine(Arc::new(store.clone()), &model, budgets.clone(), None);
+        for _ in 0..executions {
+            let key = engine.start(request(AGENT, Some("o"))).await.unwrap().execution;
+            until(|| has_ended(&store, key)).await;
+        }
+        engine.drain().await;
+        model.calls.load(Ordering::SeqCst)
+    };
+    assert_eq!(agents(3).await, 3);
+    budgets.0.lock().unwrap().clear();
+    assert_eq!(agents(1).await, 4);
+    *budgets.0.lock().unwrap() = vec![of_5(2)];
+    assert_eq!(agents(3).await, 5, "the call without a budget counts");
+    assert_eq!(used(&store, "o").model_calls, 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_execution_ahead_of_the_clock_ends_no_budget_of_others() {
+    let store = MemoryStore::new();
+    let model = Arc::new(Model::default());
+    let (granted, is_granted) = mpsc::channel();
+    let (release, released) = mpsc::channel();
+    let none = || Fixed(vec![]);
+    let blocked = Blocked { granted: Mutex::new(Some(granted)), released: Mutex::new(Some(released)), budgets: none() };
+    let engine = engine(Arc::new(store.clone()), &model, Arc::new(blocked), None);
+    let key = engine.start(request(AGENT, None)).await.unwrap().execution;
+    tokio::task::spawn_blocking(move || is_granted.recv_timeout(BOUND).unwrap()).await.unwrap();
+    let now = mainspring_kernel::time::parse_rfc3339("2026-11-26T12:00:00Z").unwrap();
+    let amount = engine.state(key).unwrap().counts.budgets.leases.requested.unwrap();
+    let wanted = WantedLease { execution: key, root: key, number: 1, amount, at_ms: now + 86_400_000 };
+    let answer = lease(&store, Some(&none()), &wanted, now).unwrap();
+    assert!(matches!(answer.change, Some(LeaseChange::Granted { until, .. }) if until == wanted.at_ms + 300_000));
+    assert_eq!(answer.free.unwrap().until, now + 300_000, "the answer for all follows the clock");
     drop(release);
     drop(engine);
 }

@@ -82,10 +82,12 @@ pub fn tokens_of(value: &Value) -> u64 {
 }
 
 /// Estimates the tokens of the next request of a conversation. The provider has counted the last one, so only the tool
-/// results and messages after it are estimated. `before` are the tokens of what was said before the first turn.
-pub(crate) fn input_estimate(settings: &Value, before: u64, turns: &[Value], agent: &Agent) -> u64 {
+/// results and messages after it are estimated. `before` are the tokens of what was said before the first turn. Counts above
+/// `plausible` are ignored.
+pub(crate) fn input_estimate(settings: &Value, before: u64, turns: &[Value], agent: &Agent, plausible: u64) -> u64 {
     let last = turns.last();
-    let counted = |key: &str| last?.get("answer")?.get("usage")?.get(key)?.as_u64().filter(|tokens| *tokens > 0);
+    let is_plausible = |tokens: &u64| (1..=plausible).contains(tokens);
+    let counted = |key: &str| last?.get("answer")?.get("usage")?.get(key)?.as_u64().filter(is_plausible);
     let of = |part: Option<&Value>| part.map_or(0, tokens_of);
     match counted("inputTokens") {
         Some(input) => {

@@ -83,6 +83,9 @@ pub const DEPTH_SINCE: u32 = 11;
 /// Version since which the calls of agents need leases of the budgets for a day or a month, if there are such budgets.
 pub const LEASES_SINCE: u32 = 12;
 
+/// Version since which a model call that claims impossibly many tokens counts as its reservation.
+pub(crate) const PLAUSIBLE_TOKENS_SINCE: u32 = 12;
+
 /// Version since which an attempt can report before its end: the tools that it found, a call that continues in a tool server,
 /// and a form that a tool server asks people to fill in.
 pub const REPORTS_SINCE: u32 = 12;

@@ -274,8 +274,16 @@ impl Diagnostic {
     /// Renders the diagnostic as plain text, with the source line and a caret below the position; every line ends with
     /// a newline. The source line is left out without a position, or if the source has no such line.
     pub fn render(&self, source: &str) -> String {
+        self.rendered(|number| source.lines().nth(number))
+    }
+
+    /// Renders the diagnostic with the source line of an index from 0.
+    fn rendered<'s>(&self, line: impl Fn(usize) -> Option<&'s str>) -> String {
         let mut out = format!("{}[{}]: {}\n", self.severity.name(), self.code, self.message);
-        let excerpt = self.place.and_then(|place| Excerpt::of(source, place).map(|excerpt| (place, excerpt)));
+        let excerpt = self.place.and_then(|place| {
+            let line = line(usize::try_from(place.line).ok()?.checked_sub(1)?)?;
+            Some((place, Excerpt::of(line, place)?))
+        });
         let number = excerpt.as_ref().map(|(place, _)| place.line.to_string()).unwrap_or_default();
         let margin = " ".repeat(number.len());
         let place = self.place.map(|place| format!("{place} ")).unwrap_or_default();
@@ -326,8 +334,7 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    fn of(source: &str, place: Place) -> Option<Self> {
-        let line = source.lines().nth(usize::try_from(place.line).ok()?.checked_sub(1)?)?;
+    fn of(line: &str, place: Place) -> Option<Self> {
         let caret = usize::try_from(place.column).ok()?.checked_sub(1)?;
         let start = if caret < SHOWN_CHARS_MAX { 0 } else { caret - SHOWN_CHARS_MAX / 2 };
         let letters: Vec<char> = line.chars().skip(start).take(SHOWN_CHARS_MAX + 1).collect();
@@ -348,6 +355,13 @@ impl Excerpt {
         let shown: String = shown.iter().copied().map(visible).collect();
         Some(Self { line: format!("{before}{shown}{after}"), indent })
     }
+}
+
+/// Renders diagnostics one after another, each as [`Diagnostic::render`] does. It splits the source into lines once, so the
+/// time does not grow with the product of lines and diagnostics.
+pub fn render_all(diagnostics: &[Diagnostic], source: &str) -> String {
+    let lines: Vec<&str> = source.lines().collect();
+    diagnostics.iter().map(|one| one.rendered(|number| lines.get(number).copied())).collect()
 }
 
 /// Quotes and escapes an author's text for a message, and truncates it if it is long.
@@ -424,6 +438,14 @@ mod tests {
         check(&long, 1, 1, &format!("1 | {}…\n  | ^", "x".repeat(100)));
         check(&long, 1, 500, &format!("1 | …{}…\n  | {}^", "x".repeat(100), " ".repeat(51)));
         check("é: tol", 1, 4, "1 | é: tol\n  |    ^");
+    }
+
+    #[test]
+    fn several_are_rendered_as_each_alone() {
+        let source = "a\nb: tol\n\tc: x";
+        let all = [at(2, 4), at(1, 1), at(3, 2), at(9, 1), Diagnostic { place: None, ..at(1, 1) }];
+        let each: String = all.iter().map(|one| one.render(source)).collect();
+        assert_eq!(render_all(&all, source), each);
     }
 
     #[test]

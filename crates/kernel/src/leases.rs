@@ -28,7 +28,8 @@ pub enum LeaseChange {
     },
     /// A budget does not suffice, and nothing was reserved.
     Refused {
-        /// The budget: `{budget, period, workflow, asks, lacks, used, limits, raise, raisedTo}`.
+        /// The budget: `{budget, period, workflow, asks, lacks, used, limits, raise, raisedTo, edition, source}`. `edition`
+        /// identifies its limits, in hexadecimal digits. `source` is `settings` or `stored`.
         notice: Payload,
     },
     /// The execution returned what it has not used.
@@ -82,7 +83,7 @@ impl Lease {
     }
 
     /// True if no budget applies. Such a lease holds nothing, so it is kept to its end.
-    pub(crate) fn is_unlimited(&self) -> bool {
+    pub fn is_unlimited(&self) -> bool {
         self.granted.is_empty()
     }
 }

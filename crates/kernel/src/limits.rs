@@ -123,6 +123,10 @@ pub const AGENT_ANSWER_TOKENS_DEFAULT: u64 = 8_192;
 /// The least tokens of an answer for which a call is made. A shorter answer would be cut off and paid for.
 pub const AGENT_ANSWER_TOKENS_MIN: u64 = 256;
 
+/// Tokens of a model call that are believed whatever was reserved for it: more than the largest context of a model, since
+/// the tools of tool servers are not part of a reservation.
+pub const CALL_TOKENS_PLAUSIBLE: u64 = 2_000_000;
+
 /// The tokens that the description of a listed tool takes in a request, as an estimate before the provider has counted.
 pub const AGENT_TOOL_TOKENS: u64 = 200;
 

@@ -174,12 +174,26 @@ fn what_is_spent_and_reserved_never_passes_a_limit() {
 fn a_receipt_beyond_its_reservation_stops_the_next_call() {
     let mut run = Run::new("steps: [{id: a, type: agent, goal: g, tools: [web.*], budget: {tokens: 5000}}]", 1);
     let reserved = run.reserved(&run.open[0].0.clone());
-    run.receipt(0, answer(u64::MAX, 7, 1));
+    run.receipt(0, answer(1_000_000, 7, 1));
     assert!(reserved.tokens <= 5_000);
     assert_eq!(run.open.len(), 1, "only the tool call is out");
     assert_eq!(run.open[0].1.effect, "tool");
     run.receipt(0, Outcome::Done("page".into()));
     assert_eq!(run.state.status(), ExecutionStatus::Failed);
+}
+
+/// A provider that claims more tokens than any call uses does not use up the budget, and the next call begins.
+#[test]
+fn an_impossible_number_of_tokens_counts_as_the_reservation() {
+    for claimed in [2_000_001, 1_000_000_000_000_000_000, u64::MAX] {
+        let mut run = Run::new("steps: [{id: a, type: agent, goal: g, tools: [web.*], budget: {tokens: 50000}}]", 1);
+        let reserved = run.reserved(&run.open[0].0.clone());
+        run.receipt(0, answer(claimed, 7, 1));
+        let spent = run.state.counts.budgets.execution.spent;
+        assert_eq!((spent.tokens, spent.cost), (reserved.tokens, reserved.cost));
+        run.receipt(0, Outcome::Done("page".into()));
+        assert_eq!(run.open.len(), 1, "the next model call begins");
+    }
 }
 
 /// A lost answer counts at what was reserved for it, and a refused request costs nothing.

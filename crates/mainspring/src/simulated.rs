@@ -1,6 +1,6 @@
 //! Runs the scenarios of a server's members with the simulator.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mainspring_kernel::{
     definition::{self, Syntax},
@@ -8,10 +8,12 @@ use mainspring_kernel::{
     document::Document,
     value::Value,
 };
-use mainspring_server::services::scenario_runner::{FindDefinition, ScenarioReport, ScenarioRun, ScenarioRunner};
+use mainspring_server::services::scenario_runner::{
+    FindDefinition, RunBounds, ScenarioReport, ScenarioRun, ScenarioRunner,
+};
 use mainspring_sim::{
-    Allowance, run_case_within,
-    scenario::{Definitions, read_with},
+    Allowance, Bounds, run_case_within,
+    scenario::{Definition, Definitions, read_within},
 };
 
 /// Runs scenarios with the simulator. It reads no files: a definition comes from the request or from the store.
@@ -20,17 +22,21 @@ pub(crate) struct Simulated;
 /// The definitions of a request.
 struct Requested {
     definition: Option<Value>,
+    /// The parsed definition, which all cases share.
+    parsed: OnceLock<Definition>,
     workflows: FindDefinition,
 }
 
 impl Definitions for Requested {
-    fn definition(&self, _: &str) -> Result<Result<Document, Diagnostic>, String> {
-        let definition = self.definition.as_ref();
-        definition.map(document).ok_or_else(|| "a server reads no files, and the request has no definition".into())
+    fn definition(&self, _: &str) -> Result<Definition, String> {
+        let Some(definition) = &self.definition else {
+            return Err("a server reads no files, and the request has no definition".into());
+        };
+        Ok(self.parsed.get_or_init(|| Arc::new(document(definition))).clone())
     }
 
-    fn workflow(&self, _: &str, name: &str) -> Option<Result<Document, Diagnostic>> {
-        (self.workflows)(name).as_ref().map(document)
+    fn workflow(&self, _: &str, name: &str) -> Option<Definition> {
+        (self.workflows)(name).as_ref().map(|definition| Arc::new(document(definition)))
     }
 
     fn help(&self) -> String {
@@ -47,16 +53,15 @@ fn document(definition: &Value) -> Result<Document, Diagnostic> {
 
 impl ScenarioRunner for Simulated {
     fn run(&self, run: &ScenarioRun) -> Result<Vec<ScenarioReport>, String> {
-        let definitions = Requested { definition: run.definition.clone(), workflows: run.workflows.clone() };
-        let mut cases = read_with(&run.text, Syntax::Guess, Arc::new(definitions))?;
+        let (definition, workflows, parsed) = (run.definition.clone(), run.workflows.clone(), OnceLock::new());
+        let definitions = Requested { definition, parsed, workflows };
+        let is_over = run.is_over.clone();
+        let RunBounds { cases_max, problems_max, journal_bytes_max } = run.bounds;
+        let allowance = Allowance::new(move || is_over(), Bounds { cases_max, problems_max, journal_bytes_max });
+        let mut cases = read_within(&run.text, Syntax::Guess, Arc::new(definitions), &allowance)?;
         if let Some(only) = &run.only {
             cases.retain(|case| case.name.contains(only));
         }
-        if cases.len() > run.cases_max {
-            return Err(format!("there are {} cases, and at most {} can run at a time", cases.len(), run.cases_max));
-        }
-        let is_over = run.is_over.clone();
-        let allowance = Allowance::new(move || is_over(), run.journal_bytes_max);
         let report = |case| {
             let report = run_case_within(case, &run.evaluator, &allowance);
             ScenarioReport {

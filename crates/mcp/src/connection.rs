@@ -304,7 +304,7 @@ impl Connection {
         Some(self.service.peer().peer_info()?.protocol_version.to_string())
     }
 
-    /// Keeps later calls off this connection; calls that use it continue. A form does not name its call, so it could reach
+    /// Gives later calls another connection; calls that use this one continue. A form does not name its call, so it could reach
     /// another execution. A process belongs to one execution, and is kept.
     pub(crate) fn retire(&self) {
         if self.process.is_none() {

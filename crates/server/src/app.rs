@@ -3,7 +3,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, OnceLock, Weak},
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use mainspring_engine::{Engine, clock::now_ms, evaluator::Evaluator};
@@ -82,6 +85,17 @@ pub struct App {
     budget: Option<Arc<Budget>>,
     /// Kind of slot that the current request takes.
     kind: Option<Kind>,
+    /// True once the future of the current request has ended or was dropped.
+    is_dropped: Arc<AtomicBool>,
+}
+
+/// Marks a request as dropped when its future ends or is dropped, as it is if the client disconnects.
+struct Awaited(Arc<AtomicBool>);
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// The state that all clones of an [`App`] share.
@@ -147,7 +161,7 @@ impl App {
             pending_runs: PendingRuns::default(),
             local: LocalCommands::default(),
         };
-        Self { shared: Arc::new(shared), budget: None, kind: None }
+        Self { shared: Arc::new(shared), budget: None, kind: None, is_dropped: Arc::default() }
     }
 
     /// A handle that does not keep the server alive, for parts of the engine that use it.
@@ -157,7 +171,7 @@ impl App {
 
     /// The server of a handle.
     pub(crate) fn of(shared: Arc<Shared>) -> Self {
-        Self { shared, budget: None, kind: None }
+        Self { shared, budget: None, kind: None, is_dropped: Arc::default() }
     }
 
     /// The catalogue of the store. Changes made through it invalidate the credential cache.
@@ -182,7 +196,15 @@ impl App {
 
     /// The same server with a new compile budget, for one request.
     fn for_one_request(&self) -> Self {
-        Self { shared: self.shared.clone(), budget: Some(Arc::default()), kind: Some(current().kind) }
+        let (budget, kind) = (Some(Arc::default()), Some(current().kind));
+        Self { shared: self.shared.clone(), budget, kind, is_dropped: Arc::default() }
+    }
+
+    /// A function that returns true once this request was dropped, as it is if the client disconnects. Long work whose result
+    /// would have no recipient then ends.
+    pub(crate) fn request_is_dropped(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let is_dropped = self.is_dropped.clone();
+        move || is_dropped.load(Relaxed)
     }
 
     /// True if the slot of this request permits compiling.
@@ -202,12 +224,14 @@ impl App {
     /// Fails with 503 if no slot is free in time.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Result<T> + Send + 'static) -> Result<T> {
         let app = self.for_one_request();
+        let _awaited = Awaited(app.is_dropped.clone());
         // The message of a panic may contain data of other callers, and goes to the log only.
         let panicked = |why: String| {
             Problem::new(Code::InternalError, "The server failed at this request. Its log has the reason.").because(why)
         };
         let slot = self.slot().await?;
-        // The slot moves to the thread: the work continues, and still counts, if the client disconnects.
+        // The slot moves to the thread: the work continues, and still counts, if the client disconnects. Work that takes long
+        // asks `request_is_dropped`.
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&app);
             drop(slot);

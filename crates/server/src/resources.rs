@@ -15,6 +15,7 @@ pub mod repository;
 mod reserved_name;
 mod revoked_token;
 mod rollout;
+mod rollout_progress;
 mod secret;
 mod token;
 mod trigger;
@@ -42,6 +43,7 @@ pub use rollout::{
     BothFigures, Rollout, RolloutEnd, RolloutPlan, RolloutStatus, RolloutVersion, SideFigures, Thresholds,
     WatchedRollout, rollout_key,
 };
+pub use rollout_progress::{Refusal, RolloutProgress};
 pub use secret::Secret;
 pub use token::{SignIn, Token};
 pub use trigger::{

@@ -139,7 +139,7 @@ fn compiled_within(
         compile_with(document, &inspector)
     };
     let compiled = compile(&case.definition)?;
-    if let Ok(document) = &case.definition {
+    if let Ok(document) = &*case.definition {
         // A start refuses such a workflow as well.
         let denied = denied_calls(&compiled, document, &case.settings, None);
         if !denied.is_empty() {

@@ -24,7 +24,7 @@ pub mod simulate;
 mod unused_effects;
 mod world;
 
-pub use allowance::Allowance;
+pub use allowance::{Allowance, Bounds};
 pub use case::{CaseReport, ModeReport, run_case, run_case_under, run_case_with, run_case_within};
 pub use ended_execution::EndedExecution;
 pub use faults::Faults;

@@ -13,7 +13,6 @@ mod reader;
 mod settings;
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt, fs, io,
     path::{Path as FilePath, PathBuf},
@@ -23,16 +22,17 @@ use std::{
 use mainspring_kernel::{
     definition::{self, Syntax},
     diagnostic::{self, Diagnostic},
-    document::Document,
     effect_policy::EffectPolicy,
     plan::Constraints,
     value::{Map, Value},
 };
 
+use crate::allowance::Allowance;
+
 use reader::{Part, Reader};
 
-pub use definitions::{Definitions, Folder};
-pub use effects::{Answer, Effects, Script};
+pub use definitions::{Definition, Definitions, Folder};
+pub use effects::{Answer, Effects, Script, Scripts};
 pub use expect::{CallExpect, End, Expect, StepExpect};
 pub use inbox::{At, Entry, EntryAction, Reached};
 
@@ -47,11 +47,11 @@ pub struct Case {
     /// The error that it guards against; empty if not given.
     pub why: String,
     /// The workflow, or the reason why its text cannot be parsed.
-    pub definition: Result<Document, Diagnostic>,
+    pub definition: Definition,
     /// The source of the workflows that it may start; `None` if the case has `workflows`.
     pub children: Option<Children>,
     /// The workflows that it may start, by name.
-    pub workflows: BTreeMap<String, Result<Document, Diagnostic>>,
+    pub workflows: BTreeMap<String, Definition>,
     /// `@input`.
     pub input: Value,
     /// `@vars`.
@@ -64,8 +64,6 @@ pub struct Case {
     pub execution_id: Option<String>,
     /// The scripted responses: its own, and those of the file for other names.
     pub effects: Effects,
-    /// The names whose responses are those of the file, which a case need not use.
-    pub shared_effects: BTreeSet<String>,
     /// The inputs from outside.
     pub inbox: Vec<Entry>,
     /// The modes in which it runs.
@@ -202,52 +200,75 @@ pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
 /// Parses the cases of a text; `folder` contains the definitions that it refers to. The error lists every mistake with
 /// its line.
 pub fn read_text(text: &[u8], syntax: Syntax, folder: &FilePath) -> Result<Vec<Case>, String> {
-    read_with(text, syntax, Arc::new(Folder(folder.into())))
+    read_within(text, syntax, Arc::new(Folder(folder.into())), &Allowance::default())
 }
 
-/// As [`read_text`], with another source of the definitions that the text refers to.
-pub fn read_with(text: &[u8], syntax: Syntax, definitions: Arc<dyn Definitions>) -> Result<Vec<Case>, String> {
+/// As [`read_text`], with another source of the definitions that the text refers to, and with bounds.
+///
+/// # Errors
+/// Fails as [`read_text`] does, before any case is read if there are too many, and after a case once the time is over.
+pub fn read_within(
+    text: &[u8],
+    syntax: Syntax,
+    definitions: Arc<dyn Definitions>,
+    allowance: &Allowance,
+) -> Result<Vec<Case>, String> {
     let source = String::from_utf8_lossy(text);
-    let render = |problems: &[Diagnostic]| {
-        let rendered: String = problems.iter().map(|problem| problem.render(&source)).collect();
-        format!("the scenario cannot be read\n{rendered}")
+    let render = |problems: &[Diagnostic], more: usize| {
+        let rendered = diagnostic::render_all(problems, &source);
+        let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
+        format!("the scenario cannot be read\n{rendered}{more}")
     };
-    let document = definition::read(text, syntax).map_err(|problem| render(&[problem]))?;
-    let mut reader = Reader::new(&document);
-    let cases = cases(&mut reader, &definitions);
-    if reader.problems.is_empty() {
+    let document = definition::read(text, syntax).map_err(|problem| render(&[problem], 0))?;
+    let mut reader = Reader::new(&document, allowance.bounds.problems_max);
+    let cases = cases(&mut reader, &definitions, allowance)?;
+    if reader.problems.is_empty() && reader.more_problems == 0 {
         return Ok(cases);
     }
     reader.problems.sort_by_key(|problem| problem.place);
-    Err(render(&reader.problems))
+    Err(render(&reader.problems, reader.more_problems))
 }
 
-fn cases(reader: &mut Reader<'_>, definitions: &Arc<dyn Definitions>) -> Vec<Case> {
+fn cases(
+    reader: &mut Reader<'_>,
+    definitions: &Arc<dyn Definitions>,
+    allowance: &Allowance,
+) -> Result<Vec<Case>, String> {
     let document = reader.whole_document();
     let Some(list) = document.field("cases") else {
-        return case(&document, reader, definitions, &Effects::new()).into_iter().collect();
+        allowance.check_cases(1)?;
+        return Ok(case(&document, reader, definitions, &Arc::default()).into_iter().collect());
     };
+    allowance.check_cases(list.value.as_list().map_or(0, <[_]>::len))?;
     reader.object(&document, &["cases", "effects"]);
     let shared = document.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
+    let shared = Arc::new(shared);
     let items = reader.items(&list);
     if items.is_empty() {
         reader.problem(diagnostic::EMPTY, &list.path, "the file has no cases", "give it at least one");
     }
-    let cases: Vec<Case> = items.iter().filter_map(|item| case(item, reader, definitions, &shared)).collect();
+    let mut cases = Vec::new();
+    for item in &items {
+        if allowance.is_over() {
+            return Err(allowance.time_is_over());
+        }
+        cases.extend(case(item, reader, definitions, &shared));
+    }
+    let mut names = BTreeSet::new();
     for (at, case) in cases.iter().enumerate() {
-        if cases[..at].iter().any(|other| other.name == case.name) {
+        if !names.insert(case.name.as_str()) {
             let message = format!("two cases are called {:?}", case.name);
             reader.problem(diagnostic::DUPLICATE_ID, &list.path.index(at), message, "give each a name of its own");
         }
     }
-    cases
+    Ok(cases)
 }
 
 fn case<'a>(
     part: &Part<'a>,
     reader: &mut Reader<'a>,
     definitions: &Arc<dyn Definitions>,
-    shared: &Effects,
+    shared: &Arc<Scripts>,
 ) -> Option<Case> {
     reader.object(part, &CASE_KEYS)?;
     for (key, help) in [
@@ -271,10 +292,8 @@ fn case<'a>(
     let policy = part.field("policy").map(|field| policy(&field, reader)).unwrap_or_default();
     let settings = settings::read(part, reader);
     let execution_id = text("execution_id", reader);
-    let mut effects = part.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
-    let shared: Effects = shared.iter().filter(|(name, _)| !effects.contains_key(*name)).map(cloned).collect();
-    let shared_effects = shared.keys().cloned().collect();
-    effects.extend(shared);
+    let own = part.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
+    let effects = Effects::new(own, shared.clone());
     let inbox = part.field("inbox").map(|field| inbox::read(&field, reader)).unwrap_or_default();
     let modes = modes(part, reader);
     let expect = part.field("expect").and_then(|field| expect::read(&field, reader));
@@ -291,24 +310,15 @@ fn case<'a>(
         settings,
         execution_id,
         effects,
-        shared_effects,
         inbox,
         modes,
         expect: expect?,
     })
 }
 
-fn cloned((name, scripts): (&String, &Vec<Script>)) -> (String, Vec<Script>) {
-    (name.clone(), scripts.clone())
-}
-
 /// Returns the inline workflow, or that of a path. A definition that is not JSON or YAML counts as a rejected one.
-fn definition_of<'a>(
-    part: &Part<'a>,
-    reader: &mut Reader<'a>,
-    definitions: &dyn Definitions,
-) -> Option<Result<Document, Diagnostic>> {
-    let Value::Text(path) = part.value else { return Some(Ok(reader.cut_out(part))) };
+fn definition_of<'a>(part: &Part<'a>, reader: &mut Reader<'a>, definitions: &dyn Definitions) -> Option<Definition> {
+    let Value::Text(path) = part.value else { return Some(Arc::new(Ok(reader.cut_out(part)))) };
     match definitions.definition(path) {
         Ok(found) => Some(found),
         Err(why) => {
@@ -322,12 +332,12 @@ fn definition_of<'a>(
 impl Case {
     /// Returns a workflow that it may start: one of `workflows`, or without that key one from the source of its
     /// definitions.
-    pub(crate) fn child(&self, name: &str) -> Option<Cow<'_, Result<Document, Diagnostic>>> {
+    pub(crate) fn child(&self, name: &str) -> Option<Definition> {
         if let Some(given) = self.workflows.get(name) {
-            return Some(Cow::Borrowed(given));
+            return Some(given.clone());
         }
         let Children { definitions, beside } = self.children.as_ref()?;
-        Some(Cow::Owned(definitions.workflow(beside, name)?))
+        definitions.workflow(beside, name)
     }
 }
 
@@ -335,7 +345,7 @@ fn workflows_of<'a>(
     part: &Part<'a>,
     reader: &mut Reader<'a>,
     definitions: &dyn Definitions,
-) -> BTreeMap<String, Result<Document, Diagnostic>> {
+) -> BTreeMap<String, Definition> {
     let names = object_of(part, reader);
     let given = names.keys().filter_map(|name| {
         let field = part.field(name)?;

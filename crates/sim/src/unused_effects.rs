@@ -23,12 +23,11 @@ use crate::{
 /// violated a rule.
 pub(crate) fn unused_effects(fixture: &Fixture, finished: Option<&Finished>, case: &Case) -> Option<String> {
     let (plans, expect) = (|| fixture.plans(), &case.expect);
-    let own = fixture.effects.keys().filter(|name| !case.shared_effects.contains(*name));
     let known = callable(plans());
     // A name of one round or of one call is known, even if it was not reached.
     let is_known = |name: &str| known.contains(name) || plans().any(|plan| is_call(plan, name));
     let is_used = |name: &str| finished.is_some_and(|finished| finished.scripts_used.contains(name));
-    let left: Vec<&str> = own.map(String::as_str).filter(|name| !is_used(name)).collect();
+    let left: Vec<&str> = fixture.effects.own_names().filter(|name| !is_used(name)).collect();
     let (uncalled, unknown): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|name| is_known(name));
     let has_completed = finished.is_some_and(|finished| finished.state.status() == ExecutionStatus::Completed);
     let uncalled: Vec<&str> =

@@ -114,17 +114,16 @@ impl World {
 
     /// Returns the next answer of the script of an attempt.
     fn scripted(&mut self, id: &str, attempt: &Attempt) -> Result<Option<(u64, Outcome)>, String> {
-        let name = names(attempt, id).find(|name| self.scripts.contains_key(*name));
+        let name = names(attempt, id).find(|name| self.scripts.get(name).is_some());
         let Some(name) = name.map(String::from) else {
             let (step, tool) = (&attempt.step, called(attempt));
-            let near = nearest(step, self.scripts.keys().map(String::as_str));
+            let near = nearest(step, self.scripts.all_names());
             let near = near.map(|near| format!("; is {near:?} meant for it?")).unwrap_or_default();
             let help = format!("write effects: {{{step}: {{return: …}}}}{near}");
             return Err(format!("step `{step}` calls {tool:?}, and no script answers; {help}"));
         };
         let place = self.used.entry(name.clone()).or_default();
-        let scripts = &self.scripts[&name];
-        let script = scripts.get(*place).or(scripts.last());
+        let script = self.scripts.get(&name).and_then(|scripts| scripts.get(*place).or(scripts.last()));
         *place += 1;
         match script {
             Some(script) => script.outcome(attempt).map_err(|why| format!("step `{}`: {why}", attempt.step)),

@@ -29,7 +29,7 @@ fn check(written: [&str; 3], rest: &str) {
         cases.into_iter().next().expect("there is one case")
     };
     let cases = written.map(case);
-    let documents = cases.each_ref().map(|case| case.definition.clone().expect("it can be read"));
+    let documents = cases.each_ref().map(|case| Result::clone(&case.definition).expect("it can be read"));
     let plans = documents.each_ref().map(plan);
     let reports = cases.each_ref().map(run_case);
     for (at, notation) in Notation::ALL.into_iter().enumerate() {

@@ -13,7 +13,7 @@ use std::{
 use mainspring_engine::evaluator::{Evaluator, InProcess};
 use mainspring_kernel::definition::Syntax;
 use mainspring_sim::{
-    Allowance, CaseReport,
+    Allowance, Bounds, CaseReport,
     cluster::Size,
     run_case, run_case_within,
     scenario::{read, read_text},
@@ -242,15 +242,16 @@ fn a_bounded_case_ends_at_its_bound() {
                 effects: {a: {return: {stdout: ok}}}\nexpect: {status: completed}\n";
     let cases = read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).expect("it reads");
     let evaluator: Arc<dyn Evaluator> = Arc::new(InProcess);
+    let bytes = |journal_bytes_max| Bounds { journal_bytes_max, ..Bounds::default() };
     let failures = |allowance: &Allowance| run_case_within(&cases[0], &evaluator, allowance).failures;
-    assert_eq!(failures(&Allowance::new(|| false, 1_000_000)), Vec::<String>::new());
-    let small = failures(&Allowance::new(|| false, 10)).join("\n");
+    assert_eq!(failures(&Allowance::new(|| false, bytes(1_000_000))), Vec::<String>::new());
+    let small = failures(&Allowance::new(|| false, bytes(10))).join("\n");
     assert!(small.contains("more than 10 bytes"), "{small}");
     // At each point at which the time can be over, the case fails for that reason alone.
     for calls in [0, 1, 2, 5, 10, 20] {
         let left = Arc::new(AtomicUsize::new(calls));
         let is_over = move || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_err();
-        let late = failures(&Allowance::new(is_over, 1_000_000)).join("\n");
+        let late = failures(&Allowance::new(is_over, bytes(1_000_000))).join("\n");
         assert!(late.contains("the time for these cases is over"), "{calls}: {late}");
     }
 }

@@ -6,6 +6,8 @@ use mainspring_kernel::{
     key::ExecutionKey,
 };
 
+use std::collections::BTreeMap;
+
 use crate::error::StoreError;
 
 /// Part of a limit that one lease takes at most, unless its first call needs more: few requests to the store while much
@@ -22,6 +24,9 @@ pub(crate) const USAGE_SHARDS: u32 = 16;
 /// overflows. A provider may claim any number of tokens.
 pub(crate) const CELL_MAX: u64 = 1_000_000_000_000_000;
 
+/// The most of a quantity that the balance of an account has, so that a sum with the usage does not overflow.
+const BALANCE_MAX: i64 = 9_000_000_000_000_000_000;
+
 /// Rows of usage in an answer.
 pub const USAGE_ROWS_MAX: usize = 1_000;
 
@@ -31,7 +36,8 @@ pub trait Budgets: Send + Sync {
     /// same grant. Nothing is granted to an execution that has ended.
     fn lease_budget(&self, request: &LeaseRequest) -> Result<LeaseOutcome, StoreError>;
 
-    /// Returns the account of a budget in a period. It is empty before the first lease.
+    /// Returns the account of a budget in a period: what was used in it, also without a budget, and what is leased. `None`
+    /// if nothing was.
     fn period_account(
         &self,
         organization: &str,
@@ -69,6 +75,8 @@ pub struct PeriodBudget {
     pub limits: Limits,
     /// The percentage of a limit at which a warning is due.
     pub warn_percent: u32,
+    /// Identifies the limits and the time at which they were set. A raise counts for the edition that people have raised.
+    pub edition: u64,
 }
 
 /// The answer to a [`LeaseRequest`].
@@ -104,6 +112,8 @@ pub struct PeriodAccount {
     pub raised: Usage,
     /// True if a warning was given since the last raise.
     pub is_warned: bool,
+    /// The edition of the budget that the raises and the warning belong to.
+    pub edition: u64,
 }
 
 /// The changes of an organization's accounts by a part of a commit.
@@ -113,16 +123,24 @@ pub struct AccountChange {
     pub organization: String,
     /// The workflow of the execution.
     pub workflow: String,
-    /// The day of the commit, as `2026-11-26`.
-    pub day: String,
-    /// The amounts that the execution has used itself.
-    pub used: Usage,
-    /// The leases that it returned, with the amounts that its calls have used of them.
-    pub returned: Vec<(u32, Usage)>,
+    /// The amounts that the execution has used itself, by the days on which its calls began, as `2026-11-26`.
+    pub used: BTreeMap<String, Usage>,
+    /// The leases under which calls ended, and those that it returned, by their numbers.
+    pub leases: BTreeMap<u32, LeaseUse>,
     /// The budgets that people have raised.
     pub raised: Vec<PeriodRaise>,
     /// True if the execution ends. Leases that it does not know of are then returned unused.
     pub is_end: bool,
+}
+
+/// The use of a lease in a part of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeaseUse {
+    /// The amounts of [`AccountChange::used`] that calls under the lease have used.
+    pub settled: Usage,
+    /// All amounts that its calls have used, if the execution returned the lease. A call in progress at the end of the
+    /// execution counts as its reservation.
+    pub returned: Option<Usage>,
 }
 
 /// Selects usage.
@@ -166,6 +184,49 @@ pub(crate) struct StoredLease {
     pub(crate) is_returned: bool,
 }
 
+/// The stored amounts of an account. Together with the usage of its period they are what is used and leased, so calls
+/// count that no budget limited when they were made. A lease adds its block; the usage of its calls replaces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Balance(pub(crate) [i64; NAMES.len()]);
+
+impl Balance {
+    fn change(self, by: impl Fn(usize) -> i128) -> Self {
+        let most = i128::from(BALANCE_MAX);
+        Self(std::array::from_fn(|place| {
+            // The bounds are those of the type of the result.
+            (i128::from(self.0[place]) + by(place)).clamp(-most, most) as i64
+        }))
+    }
+
+    /// Adds the block of a new lease.
+    pub(crate) fn charge(self, lease: &StoredLease) -> Self {
+        let charged = lease.charged().amounts();
+        self.change(|place| i128::from(charged[place]))
+    }
+
+    /// Applies the use of a lease by an execution of a workflow. Its usage counts for the organization and its workflow; the
+    /// budget of another workflow, that of the root, keeps the amounts here.
+    pub(crate) fn apply(self, lease: &StoredLease, workflow: &str, used: &LeaseUse) -> Self {
+        let is_counted = lease.workflow.is_empty() || lease.workflow == workflow;
+        let bounded = |usage: Usage| usage.amounts().map(|amount| i128::from(amount.min(CELL_MAX)));
+        let (settled, charged) = (bounded(used.settled), lease.charged().amounts());
+        let returned = used.returned.map(bounded);
+        self.change(|place| {
+            let returned = returned.map_or(0, |spent| spent[place] - i128::from(charged[place]));
+            if is_counted { returned - settled[place] } else { returned }
+        })
+    }
+
+    /// Returns the amounts that are used and leased.
+    pub(crate) fn with(self, past: Usage) -> Usage {
+        let past = past.amounts();
+        Usage::of_amounts(std::array::from_fn(|place| {
+            let sum = (i128::from(self.0[place]) + i128::from(past[place])).max(0);
+            u64::try_from(sum).unwrap_or(u64::MAX)
+        }))
+    }
+}
+
 impl PeriodAccount {
     fn limits(&self, budget: &PeriodBudget) -> Limits {
         let raised = self.raised.amounts();
@@ -192,7 +253,7 @@ impl PeriodAccount {
 impl StoredLease {
     /// The granted amounts that its account contains.
     pub(crate) fn charged(&self) -> Usage {
-        Usage::of_amounts(self.granted.0.map(Option::unwrap_or_default))
+        Usage::of_amounts(self.granted.0.map(|amount| amount.unwrap_or_default().min(BALANCE_MAX.unsigned_abs())))
     }
 }
 
@@ -203,6 +264,11 @@ pub(crate) fn decide(
     accounts: &mut [PeriodAccount],
     leases: &[StoredLease],
 ) -> (LeaseOutcome, Vec<StoredLease>) {
+    for (budget, account) in request.budgets.iter().zip(accounts.iter_mut()) {
+        if account.edition != budget.edition {
+            (account.raised, account.is_warned, account.edition) = (Usage::default(), false, budget.edition);
+        }
+    }
     let known: Vec<&StoredLease> = leases.iter().filter(|lease| lease.number == request.number).collect();
     if leases.iter().any(|lease| lease.number > request.number) || known.iter().any(|lease| lease.is_returned) {
         return (LeaseOutcome::Stale, Vec::new());
@@ -253,13 +319,18 @@ pub(crate) fn decide(
     (LeaseOutcome::Granted { amount, accounts: shown }, stored)
 }
 
+/// Returns the periods of a day that usage is stored for: the day and its month.
+pub(crate) fn periods_of(day: &str) -> [&str; 2] {
+    [day, day.get(.."2026-11".len()).unwrap_or(day)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn budget(tokens: u64) -> PeriodBudget {
         let limits = Limits([Some(tokens), None, None, None, None]);
-        PeriodBudget { workflow: String::new(), period: "2026-11".into(), limits, warn_percent: 80 }
+        PeriodBudget { workflow: String::new(), period: "2026-11".into(), limits, warn_percent: 80, edition: 0 }
     }
 
     fn request(tokens: u64, budgets: Vec<PeriodBudget>) -> LeaseRequest {

@@ -15,12 +15,13 @@ pub const RECORDING_KEY: (&str, &str) = ("records", "events");
 
 /// Stores the positions of subscriptions in journals. Blocking, like [`Store`](crate::Store).
 pub trait EventQueue: Send + Sync {
-    /// Returns the ids of the subscriptions with an execution that is due by `until_ms`, sorted. The cost grows with the
-    /// number of subscriptions, not with the number of executions.
-    fn due_subscriptions(&self, until_ms: u64) -> Result<Vec<String>, StoreError>;
+    /// Returns the subscriptions with a due execution, sorted by id. The cost grows with the number of subscriptions, not
+    /// with the number of executions.
+    fn due_subscriptions(&self, due: DueTimes) -> Result<Vec<DueSubscription>, StoreError>;
 
-    /// Returns the executions of a subscription that are due by `until_ms`, sorted by time and key, at most `limit`.
-    fn due_events(&self, subscription: &str, until_ms: u64, limit: usize) -> Result<Vec<EventCursor>, StoreError>;
+    /// Returns the due executions of a subscription, at most `limit`: those due by `now_ms` by time and key, then those
+    /// later than `latest_ms`.
+    fn due_events(&self, subscription: &str, due: DueTimes, limit: usize) -> Result<Vec<EventCursor>, StoreError>;
 
     /// Counts the executions of a subscription that have events to send, up to `most`.
     fn count_events(&self, subscription: &str, most: usize) -> Result<usize, StoreError>;
@@ -30,8 +31,43 @@ pub trait EventQueue: Send + Sync {
     /// has changed or does not exist.
     fn move_events(&self, read: &EventCursor, to: &EventCursor) -> Result<bool, StoreError>;
 
-    /// Removes all rows of a subscription. Durable.
+    /// Makes all executions of a subscription due at once, without failed attempts. Durable.
+    fn retry_events(&self, subscription: &str) -> Result<(), StoreError>;
+
+    /// Removes all rows of a subscription, unless it takes part in commits: then it was enabled in the meantime, and the
+    /// rows are those of later events. Durable.
     fn remove_events(&self, subscription: &str) -> Result<(), StoreError>;
+}
+
+/// The times at which an execution is due, in milliseconds since 1970: by `now_ms`, and later than `latest_ms`. No delay
+/// is as long, so such a time was written before the clock was set back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueTimes {
+    /// The present time.
+    pub now_ms: u64,
+    /// The end of the longest delay.
+    pub latest_ms: u64,
+}
+
+impl DueTimes {
+    /// The executions that are due by a time.
+    pub fn by(now_ms: u64) -> Self {
+        Self { now_ms, latest_ms: u64::MAX }
+    }
+
+    /// True if a time is due.
+    pub fn includes(&self, due_at: u64) -> bool {
+        due_at <= self.now_ms || due_at > self.latest_ms
+    }
+}
+
+/// A subscription with a due execution.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DueSubscription {
+    /// Its id, unique in the store.
+    pub id: String,
+    /// The id of the organization, as in its rows.
+    pub organization: String,
 }
 
 /// The position of a subscription in the journal of an execution.
@@ -49,7 +85,8 @@ pub struct EventCursor {
     pub position: u32,
     /// The newest frame of the execution.
     pub newest: u64,
-    /// The time of the next attempt, in milliseconds since 1970; 0 for at once.
+    /// The time of the next attempt, in milliseconds since 1970; 0 for at once. Without failed attempts it is the time at
+    /// which events were sent last, so that executions take turns.
     pub due_at: u64,
     /// The number of failed attempts of the next event.
     pub attempts: u32,

@@ -160,6 +160,14 @@ pub struct RowUsage {
 /// An execution of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolloutRow {
+    /// See [`ExecutionRow::key`].
+    pub execution: ExecutionKey,
+    /// See [`ExecutionRow::parent`].
+    pub parent: Option<ExecutionKey>,
+    /// See [`StartNames::parent_id`].
+    pub parent_id: Option<String>,
+    /// See [`ExecutionRow::error`].
+    pub error: Option<String>,
     /// See [`ExecutionRow::status`].
     pub status: String,
     /// Milliseconds since 1970.

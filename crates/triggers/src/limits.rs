@@ -127,6 +127,10 @@ pub const ROTATION_MS: u64 = 24 * 3_600_000;
 /// Executions with events that wait for one subscription. A row has about 100 bytes, so these are 10 MB.
 pub const WAITING_EXECUTIONS_MAX: usize = 100_000;
 
+/// Webhooks with events of executions that lead to each other. Beyond them a webhook starts nothing, so that a subscription
+/// whose events start executions with the same events ends.
+pub const HOPS_MAX: u32 = 8;
+
 /// Failed deliveries that are kept of one subscription, until a person sends or removes them.
 pub const FAILED_DELIVERIES_MAX: usize = 1_000;
 
@@ -138,6 +142,10 @@ pub const RETRY_FIRST_MS: u64 = 5_000;
 
 /// Milliseconds of the longest delay between two attempts of a delivery.
 pub const RETRY_LONGEST_MS: u64 = 3_600_000;
+
+/// Milliseconds until the next attempt with the longest delay and its jitter of a fifth. A later time was written before the
+/// clock was set back.
+pub const RETRY_LATEST_MS: u64 = RETRY_LONGEST_MS + RETRY_LONGEST_MS / 5;
 
 /// Milliseconds after the first attempt in which a delivery is retried.
 pub const RETRY_WITHIN_MS: u64 = 24 * 3_600_000;

@@ -585,7 +585,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the budgets of the organization and its workflows, with what is left in the current period. */
+        /**
+         * List the budgets of the organization and its workflows, with what is left in the current period. Those of the settings
+         *     file of the server are among them.
+         */
         get: {
             parameters: {
                 query?: never;
@@ -651,7 +654,7 @@ export interface paths {
         };
         /**
          * Set the budget of the organization, or of a workflow, for each day or month. It reaches running agents within five
-         *     minutes, and counts what was used in the period before.
+         *     minutes, and counts what was used in the period before. Raises that people have approved end.
          */
         put: {
             parameters: {
@@ -1994,7 +1997,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Enable an event subscription, and end its pause. Events that waited during a pause are sent. */
+        /** Enable an event subscription, and end its pause. Events that waited are sent at once. */
         post: {
             parameters: {
                 query?: never;
@@ -2458,7 +2461,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Replace the secret by a generated one, which is in this response only. Deliveries are signed with both for 24 hours. */
+        /**
+         * Replace the secret by a generated one, which is in this response only. Deliveries are signed with both for 24 hours. In
+         *     this time a further rotation is a 409, unless it is forced.
+         */
         post: {
             parameters: {
                 query?: never;
@@ -2470,7 +2476,7 @@ export interface paths {
             };
             requestBody: {
                 content: {
-                    "application/json": components["schemas"]["NoFields"];
+                    "application/json": components["schemas"]["SecretRotation"];
                 };
             };
             responses: {
@@ -8541,7 +8547,7 @@ export interface paths {
         };
         /**
          * Show what the agents of the organization have used, by workflow or in total, for each day or month. A call counts for
-         *     the workflow of the execution that made it, on the day on which its receipt was recorded.
+         *     the workflow of the execution that made it, on the day on which it began.
          */
         get: {
             parameters: {
@@ -13166,7 +13172,10 @@ export interface components {
             id: string;
             /** @description The amounts that are left. */
             left: Record<string, unknown>;
-            /** @description The limits: `{tokens, cost, modelCalls, toolCalls, timeMs}`. */
+            /**
+             * @description The limits that count: `{tokens, cost, modelCalls, toolCalls, timeMs}`. If both the organization and the
+             *     settings file of the server have one, the stricter counts.
+             */
             limits: Record<string, unknown>;
             /** @description `fail`, or `ask` if admins are asked to raise a limit that is reached. */
             onExceeded: string;
@@ -13174,10 +13183,12 @@ export interface components {
             period: string;
             /** @description The amounts by which people have raised the limits in it. */
             raised: Record<string, unknown>;
-            /** @description Id of the member who set it last. */
-            setBy: string;
-            /** @description Time of the last change, RFC 3339. */
-            updatedAt: string;
+            /** @description Id of the member who set it last; null for a budget of the settings file alone. */
+            setBy?: string | null;
+            /** @description The source of each limit: `settings` for the settings file of the server, else `stored`. */
+            sources: Record<string, unknown>;
+            /** @description Time of the last change, RFC 3339; null for a budget of the settings file alone. */
+            updatedAt?: string | null;
             /** @description The amounts that were used in it, and those that executions have reserved. */
             used: Record<string, unknown>;
             /**
@@ -13992,7 +14003,10 @@ export interface components {
         LastFailureBody: {
             /** @description Time, RFC 3339. */
             at: string;
-            /** @description Error code, such as `http_status:503`. */
+            /**
+             * @description Error code, such as `http_status:503`, or `subscription_secret_unreadable` if the secret was encrypted with another
+             *     key: rotate it.
+             */
             error: string;
             /** @description The same as in `webhook-id`. */
             eventId: string;
@@ -14387,6 +14401,13 @@ export interface components {
             /** @description Id of the accepted prompt; null for an execution. */
             promptId?: string | null;
         };
+        /** @description The refusal of an automatic decision. */
+        RefusalBody: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description The reason, a sentence. */
+            message: string;
+        };
         /** @description Result of an operation on a quarantined execution. */
         Repaired: {
             /** @description Execution, as in `/api/executions/{id}`. */
@@ -14473,6 +14494,7 @@ export interface components {
             ended?: components["schemas"]["EndBody"] | null;
             /** @description Id, unique in the workflow. Ids sort by time. */
             id: string;
+            lastRefusal?: components["schemas"]["RefusalBody"] | null;
             /** @description The applied proposal. */
             proposalId: string;
             /** @description Time of the application, RFC 3339. */
@@ -14492,8 +14514,8 @@ export interface components {
             compare?: components["schemas"]["Thresholds"] | null;
             /**
              * Format: int32
-             * @description Number of executions that must have completed or failed before something is decided or compared, 1 to 5,000;
-             *     default 20.
+             * @description Number of root executions that must have an execution that completed or failed before something is decided or
+             *     compared, 1 to 5,000; default 20.
              */
             minimum?: number;
             /**
@@ -14663,6 +14685,11 @@ export interface components {
             /** @description Ids of the workflows that may use it; null for all workflows. */
             workflows?: string[] | null;
         };
+        /** @description Fields of the request that replaces the secret. */
+        SecretRotation: {
+            /** @description True if the secret is replaced although the previous one is valid, which ends its validity. Default false. */
+            force?: boolean;
+        };
         /** @description A page of secrets. */
         Secrets: {
             /** @description `cursor` of the next page; null for the last page. */
@@ -14747,7 +14774,7 @@ export interface components {
         SideFigures: {
             /**
              * Format: int64
-             * @description Executions that were canceled.
+             * @description Executions that were canceled otherwise.
              */
             cancelled: number;
             /**
@@ -14777,14 +14804,32 @@ export interface components {
             durationP95Ms?: number | null;
             /**
              * Format: int64
-             * @description Executions that failed.
+             * @description Executions that failed, and those that were canceled since their parent failed or its step timed out.
              */
             failed: number;
             /**
              * Format: double
-             * @description Percentage of failed executions among those that completed or failed; null if there are none.
+             * @description Percentage of failed executions and refused starts among these and completed executions; null if there are none.
              */
             failureRatePercent?: number | null;
+            /**
+             * Format: int64
+             * @description Executions of the candidate that have been unfinished for longer than the slowest completed one of the stable
+             *     definition took; 0 for the stable definition.
+             */
+            overdue: number;
+            /**
+             * Format: int64
+             * @description Starts, each counted once, that the candidate refused and the stable definition would have accepted. They have no
+             *     execution.
+             */
+            refused: number;
+            /**
+             * Format: int64
+             * @description Root executions whose trees have an execution that completed or failed, and refused starts, counted up to `minimum`
+             *     of the plan.
+             */
+            roots: number;
             /**
              * Format: int64
              * @description Executions that started.
@@ -14946,16 +14991,16 @@ export interface components {
             /** @description Executions with events that wait, up to 100,001. */
             waitingExecutions: number;
         };
-        /** @description Fields of a subscription to change. Omitted fields keep their values. */
+        /** @description Fields of a subscription to change. Omitted fields keep their values, and null is refused except for `workflows`. */
         SubscriptionDraft: {
-            /** @description True if events are sent. True also ends a pause; false drops the events that wait. */
-            enabled?: boolean | null;
+            /** @description True if events are sent. True also ends a pause and sends the events that wait; false drops them. */
+            enabled?: boolean;
             /** @description Display name. */
-            name?: string | null;
+            name?: string;
             /** @description Types of events. */
-            types?: string[] | null;
+            types?: string[];
             /** @description Address of the endpoint. */
-            url?: string | null;
+            url?: string;
             /** @description Ids or slugs of workflows; null for all executions of the organization. */
             workflows?: string[] | null;
         };

@@ -25,6 +25,9 @@ test('a side that has not ended has dashes, and a cut count a sign', () => {
     completed: 0,
     failed: 0,
     cancelled: 0,
+    refused: 0,
+    roots: 0,
+    overdue: 0,
     costTotal: 0,
     tokensTotal: 0,
   };

@@ -149,7 +149,7 @@ impl Counters {
     pub(super) fn durable(&mut self, part: &Part) {
         self.late_receipts += part.receipts.late.len() as u64;
         if let Some(account) = part.receipts.account.as_deref().filter(|_| !part.frames.is_empty()) {
-            self.used = self.used.plus(account.used);
+            self.used = account.used.values().fold(self.used, |sum, used| sum.plus(*used));
         }
         self.started += u64::from(part.row.is_some());
         let row = part.row.as_ref().map(|row| &row.status);

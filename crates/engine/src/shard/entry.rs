@@ -1,7 +1,7 @@
 //! An execution in memory: its state, and the draft of its next commit. Turns are decided in `shard.rs`.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -12,6 +12,7 @@ use mainspring_kernel::{
     frame::Frame,
     hash::Hash,
     input::{Input, Parent},
+    instance::Instance,
     key::ExecutionKey,
     plan::Plan,
     receipt::Receipt,
@@ -28,6 +29,7 @@ use crate::{
     evaluator::tenant_of,
     journal_loader::Journal,
     shard::approvals::Gates,
+    shard::leased_calls::{LeasedCall, calls_of},
     shard::protocol::{CommittedFrame, PendingInput, ReceivedMessage, Ticket},
     shard::tenants::Tenant,
     trace_spans::{Span, SpanStart},
@@ -94,7 +96,7 @@ pub(super) struct LoadedExecution {
     pub(super) last_records: usize,
 }
 
-/// The step whose receipt is being processed, as it was before the turn.
+/// The execution and the step whose receipt is being processed, as they were before the turn.
 #[derive(Debug, Default)]
 pub(super) struct BeforeTurn {
     /// The start of the attempt, if the shard makes spans.
@@ -103,6 +105,8 @@ pub(super) struct BeforeTurn {
     pub(super) intent: Option<Hash>,
     /// The usage of the execution itself, without its children.
     pub(super) used: Usage,
+    /// The calls in progress under leases.
+    pub(super) calls: BTreeMap<Instance, LeasedCall>,
 }
 
 /// The start message of a child, until something of the child is stored.
@@ -168,7 +172,7 @@ impl ExecutionEntry {
     /// An execution read from its journal.
     pub(super) fn from_journal(journal: Journal) -> Self {
         let Journal { state, head, .. } = journal;
-        let used = state.counts.budgets.own;
+        let (used, calls) = (state.counts.budgets.own, calls_of(&state));
         let summary = Summary::of(&state);
         Self::Loaded(Box::new(LoadedExecution {
             last_records: 0,
@@ -182,7 +186,7 @@ impl ExecutionEntry {
             durable: Some(Expected { sequence: head.sequence, hash: head.hash }),
             draft: Draft::default(),
             on_the_way: 0,
-            before_turn: BeforeTurn { used, ..BeforeTurn::default() },
+            before_turn: BeforeTurn { used, calls, ..BeforeTurn::default() },
             messages: BTreeSet::new(),
             is_queued: false,
             started_by: None,

@@ -6,7 +6,7 @@ use mainspring_kernel::{decide::Action, input::Input, state::State};
 
 use crate::{
     evaluator::tenant_of,
-    limits::{UNBUDGETED_ORGANIZATIONS_MAX, UNBUDGETED_WORKFLOWS_MAX},
+    limits::{LEASE_OF_BUDGETS_MS_MAX, UNBUDGETED_ORGANIZATIONS_MAX, UNBUDGETED_WORKFLOWS_MAX},
     period_budgets::{Unbudgeted, unlimited},
 };
 
@@ -33,6 +33,7 @@ impl OfOrganization {
 impl UnbudgetedExecutions {
     pub(super) fn insert(&mut self, now: u64, free: Unbudgeted) {
         let Unbudgeted { organization, workflow, until } = free;
+        let until = until.min(now.saturating_add(LEASE_OF_BUDGETS_MS_MAX));
         if !self.0.contains_key(&organization) && self.0.len() >= UNBUDGETED_ORGANIZATIONS_MAX {
             self.0.retain(|_, of| !of.is_over(now));
             if self.0.len() >= UNBUDGETED_ORGANIZATIONS_MAX {
@@ -55,12 +56,14 @@ impl UnbudgetedExecutions {
     }
 
     /// Takes the request for a lease from the actions of a turn and returns its answer, if no budget applies.
-    pub(super) fn grant(&self, state: &State, actions: &mut Vec<Action>) -> Option<Input> {
+    /// An answer that ends later than any answer of now was given before the clock was set back, and does not count.
+    pub(super) fn grant(&self, now: u64, state: &State, actions: &mut Vec<Action>) -> Option<Input> {
         let place = actions.iter().position(|action| matches!(action, Action::Lease { .. }))?;
         let of = self.0.get(tenant_of(state))?;
         let is_root = state.root() == state.key;
+        let valid = |until: u64| Some(until).filter(|until| is_valid(now, *until)).unwrap_or_default();
         let of_workflow = state.workflow().filter(|_| is_root).and_then(|workflow| of.workflows.get(workflow));
-        let until = of.all.max(of_workflow.copied().unwrap_or_default());
+        let until = valid(of.all).max(valid(of_workflow.copied().unwrap_or_default()));
         if until <= state.now {
             return None;
         }
@@ -69,6 +72,10 @@ impl UnbudgetedExecutions {
             Action::Perform { .. } | Action::Stop { .. } => None,
         }
     }
+}
+
+fn is_valid(now: u64, until: u64) -> bool {
+    now < until && until <= now.saturating_add(LEASE_OF_BUDGETS_MS_MAX)
 }
 
 #[cfg(test)]
@@ -97,6 +104,16 @@ mod tests {
         assert_eq!(known.0["late"].workflows["0"], 30, "a known one is renewed");
         known.insert(25, free("late", Some("new"), 30));
         assert_eq!(known.0["late"].workflows.len(), 2);
+    }
+
+    #[test]
+    fn an_answer_holds_for_five_minutes_by_any_clock() {
+        let mut known = UnbudgetedExecutions::default();
+        known.insert(1_000, free("o", None, u64::MAX));
+        let until = known.0["o"].all;
+        assert_eq!(until, 1_000 + LEASE_OF_BUDGETS_MS_MAX);
+        // The clock was set back by a second, and forward.
+        assert_eq!([0, 1_000, until - 1, until].map(|now| is_valid(now, until)), [false, true, true, false]);
     }
 
     #[test]

@@ -12,12 +12,12 @@ use crate::{
     agent::{contents, input_estimate, tokens_of},
     apply::IllegalTransition,
     budget::{Account, Budget, Limits, NAMES, Price, TIME, Usage},
-    decide_version::{BUDGETS_SINCE, CHILD_BUDGETS_SINCE, UNSENT_CALLS_SINCE},
+    decide_version::{BUDGETS_SINCE, CHILD_BUDGETS_SINCE, PLAUSIBLE_TOKENS_SINCE, UNSENT_CALLS_SINCE},
     effect::Outcome,
     failure::{Class, Failure},
     input::Lineage,
     instance::Instance,
-    limits::{AGENT_ANSWER_TOKENS_DEFAULT, AGENT_ANSWER_TOKENS_MIN, APPROVAL_TTL_DEFAULT_MS},
+    limits::{AGENT_ANSWER_TOKENS_DEFAULT, AGENT_ANSWER_TOKENS_MIN, APPROVAL_TTL_DEFAULT_MS, CALL_TOKENS_PLAUSIBLE},
     plan::{AgentPart, Decision, Loop, Over, Work},
     record::{Purpose, Record, StopReason},
     state::State,
@@ -26,6 +26,9 @@ use crate::{
 
 /// The code of a failure for want of budget.
 pub(super) const EXCEEDED: &str = "budget_exceeded";
+
+/// The multiple of its reserved tokens up to which a receipt is believed.
+const TOKENS_OF_RESERVATION_MAX: u64 = 10;
 
 /// The most that a model call may use, apart from its time.
 struct ModelNeed {
@@ -242,7 +245,9 @@ impl Decider<'_> {
                 let before = said.into_iter().chain(past).flatten().map(tokens_of).sum();
                 let messages = self.state.messages_to_send(instance);
                 let unread = if messages.is_empty() { 0 } else { tokens_of(&contents(messages)) };
-                (settings, input_estimate(settings, before, turns, agent).saturating_add(unread))
+                let is_bounded = self.state.decide_version >= PLAUSIBLE_TOKENS_SINCE;
+                let plausible = if is_bounded { CALL_TOKENS_PLAUSIBLE } else { u64::MAX };
+                (settings, input_estimate(settings, before, turns, agent, plausible).saturating_add(unread))
             }
             None => {
                 let params = recorded.unwrap_or(&null);
@@ -325,6 +330,10 @@ impl Decider<'_> {
                     // The provider does not say what it counted.
                     return Some(lost);
                 }
+                let most = reserved.unwrap_or(need);
+                if self.is_impossible(input.saturating_add(answer), most.tokens) {
+                    return Some(Usage { time_ms, ..most });
+                }
                 let price = self.model_need(instance)?.price;
                 let cost = price.map_or(0, |price| price.cost(input, cached.unwrap_or_default(), answer));
                 Usage { tokens: input.saturating_add(answer), cost, model_calls: 1, tool_calls: 0, time_ms }
@@ -334,6 +343,13 @@ impl Decider<'_> {
             }
             _ => lost,
         })
+    }
+
+    /// True for a number of tokens that no call of this size uses. The tools of tool servers are not part of the estimate, so
+    /// a call may use many times its reservation.
+    fn is_impossible(&self, tokens: u64, reserved: u64) -> bool {
+        let most = reserved.saturating_mul(TOKENS_OF_RESERVATION_MAX).max(CALL_TOKENS_PLAUSIBLE);
+        self.state.decide_version >= PLAUSIBLE_TOKENS_SINCE && tokens > most
     }
 
     /// True if a model call certainly used nothing.

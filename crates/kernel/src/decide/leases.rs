@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The keys of a refusal that a gate repeats.
-const SHOWN: [&str; 7] = ["budget", "period", "workflow", "workflowName", "raise", "raisedTo", "limits"];
+const SHOWN: [&str; 8] = ["budget", "period", "workflow", "workflowName", "raise", "raisedTo", "limits", "edition"];
 
 impl Decider<'_> {
     /// True if the calls of this execution need leases.
@@ -110,9 +110,12 @@ impl Decider<'_> {
     }
 
     fn period_exceeded(&self, instance: &Instance, notice: Value) -> Failure {
+        let how = match notice.get("source").and_then(Value::as_text) {
+            Some("settings") => "raise the limit in `budgets` of the settings file",
+            _ => "raise the limit (`mainspring budgets set`)",
+        };
         let message = format!(
-            "step `{}`: the budget of {} does not suffice for the next call: {} reached its limit; raise the limit (`mainspring budgets set`), \
-             or wait for the next period",
+            "step `{}`: the budget of {} does not suffice for the next call: {} reached its limit; {how}, or wait for the next period",
             instance.name(&self.state.plan),
             subject(&notice),
             words(&notice, "lacks").join(" and ")
@@ -202,6 +205,8 @@ pub struct PeriodRaise {
     pub period: String,
     /// The sum of all raises of the period from now on. A second approval of the same question changes nothing.
     pub to: Usage,
+    /// The edition of the budget that the question named. The raise has no effect on another one.
+    pub edition: u64,
 }
 
 /// Returns the raises that these records of a turn approve. The store applies them in the commit of the turn.
@@ -217,7 +222,8 @@ pub fn raises(state: &State, records: &[Record]) -> Vec<PeriodRaise> {
         let gate = gate.filter(|gate| gate.number == number && gate.purpose == Purpose::Budget && !gate.is_open)?;
         let text = |key: &str| gate.items.get(key).and_then(Value::as_text).map(ToString::to_string);
         let to = gate.items.get("raisedTo").map(Usage::of_shown)?;
-        Some(PeriodRaise { by: by.clone(), workflow: text("workflow"), period: text("period")?, to })
+        let edition = text("edition").and_then(|edition| u64::from_str_radix(&edition, 16).ok()).unwrap_or_default();
+        Some(PeriodRaise { by: by.clone(), workflow: text("workflow"), period: text("period")?, to, edition })
     };
     approved.filter_map(raise).collect()
 }

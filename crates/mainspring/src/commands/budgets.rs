@@ -4,9 +4,10 @@
 use clap::{Args, Subcommand};
 use mainspring_engine::{
     clock::now_ms,
-    period_budgets::{Period, PeriodicBudget},
+    period_budgets::{EffectiveBudget, PeriodicBudget, merged},
 };
 use mainspring_kernel::{
+    budget::Usage,
     json::compact,
     value::{Map, Number, Value},
 };
@@ -148,17 +149,23 @@ fn list_settings(context: &Context) -> Result<Exit, CliError> {
     // Without executions, nothing was used.
     let store = open_read_only(&context.global).ok().map(|opened| opened.store);
     let now = now_ms();
+    let budgets = merged(budgets.into_iter());
     let rows: Result<Vec<_>, CliError> = budgets.iter().map(|budget| row(budget, store.as_deref(), now)).collect();
     print(&rows?, context);
     Ok(Exit::Fine)
 }
 
 /// Returns a budget of the settings file as a server shows its own.
-fn row(budget: &PeriodicBudget, store: Option<&dyn Store>, now: u64) -> Result<Value, CliError> {
-    let PeriodicBudget { workflow, period, budget } = budget;
-    let (of, current) = (workflow.as_deref().unwrap_or_default(), Period::at(*period, now));
-    let account = store.map(|store| store.catalogue().period_account("", of, &current)).transpose();
-    let account = account.map_err(mainspring_engine::EngineError::from)?.flatten().unwrap_or_default();
+fn row(effective: &EffectiveBudget, store: Option<&dyn Store>, now: u64) -> Result<Value, CliError> {
+    let PeriodicBudget { workflow, period, budget, .. } = &effective.budget;
+    let in_period = effective.in_period(now);
+    let (of, current) = (&in_period.workflow, &in_period.period);
+    let account = store.map(|store| store.catalogue().period_account("", of, current)).transpose();
+    let mut account = account.map_err(mainspring_engine::EngineError::from)?.flatten().unwrap_or_default();
+    if account.edition != in_period.edition {
+        // The raises were of limits that no longer count.
+        account.raised = Usage::default();
+    }
     let id = workflow.as_ref().map_or_else(|| period.name().into(), |of| format!("{of}.{}", period.name()));
     Ok(Value::map([
         ("id", id.as_str().into()),
@@ -202,7 +209,9 @@ fn amounts(budget: &Value) -> String {
             Some(raised) => format!(" + {}", shown(&compact(raised))),
             None => String::new(),
         };
-        format!("{} {} of {}{raised}", shown(name), part("used", name), shown(&compact(limit)))
+        let source = budget.get("sources").and_then(|sources| sources.get(name)).and_then(Value::as_text);
+        let source = if source == Some("settings") { " (settings file)" } else { "" };
+        format!("{} {} of {}{raised}{source}", shown(name), part("used", name), shown(&compact(limit)))
     });
     limited.collect::<Vec<_>>().join(", ")
 }

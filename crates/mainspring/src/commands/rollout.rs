@@ -51,11 +51,13 @@ struct Decided {
 }
 
 /// The figures that are printed: the key, its label and its unit.
-const FIGURES: [(&str, &str, &str); 9] = [
+const FIGURES: [(&str, &str, &str); 11] = [
     ("starts", "starts", ""),
     ("completed", "completed", ""),
     ("failed", "failed", ""),
     ("cancelled", "canceled", ""),
+    ("refused", "refused starts", ""),
+    ("overdue", "overdue", ""),
     ("failureRatePercent", "failure rate", "%"),
     ("durationP50Ms", "duration p50", "ms"),
     ("durationP95Ms", "duration p95", "ms"),
@@ -132,6 +134,10 @@ fn show(client: &Client, found: &Value, context: &Context) -> Result<Exit, CliEr
             print_out!("  {}", paragraph(reason.as_text().unwrap_or_default()));
         }
     }
+    let refusal = answer.any("lastRefusal");
+    if let (Some(at), Some(message)) = (text(&refusal, "at"), text(&refusal, "message")) {
+        print_out!("refused at {}: {}", shown(at), paragraph(message));
+    }
     let ended = answer.any("ended");
     if let Some(reason) = ended.get("reason").and_then(Value::as_text) {
         let by = ended.get("by").and_then(Value::as_text).unwrap_or_default();
@@ -139,6 +145,10 @@ fn show(client: &Client, found: &Value, context: &Context) -> Result<Exit, CliEr
         print_out!("{} {how} {}: {}", shown(&status), shown(by), paragraph(reason));
     }
     Ok(Exit::Fine)
+}
+
+fn text<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Value::as_text)
 }
 
 /// A figure as it is printed; a dash for one that does not exist.

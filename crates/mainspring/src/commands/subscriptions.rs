@@ -62,6 +62,9 @@ enum Action {
     RotateSecret {
         /// The id of the subscription
         id: String,
+        /// Replace the secret although the previous one is still valid, and end its validity
+        #[arg(long)]
+        force: bool,
     },
     /// Send a test event
     Test {
@@ -150,7 +153,10 @@ pub(crate) fn subscriptions(subscriptions: &Subscriptions, context: &Context) ->
         }
         Action::Enable { id } => show(&client, &post(&[id, "enable"], Repeat::May)?, context),
         Action::Disable { id } => show(&client, &post(&[id, "disable"], Repeat::May)?, context),
-        Action::RotateSecret { id } => show(&client, &post(&[id, "rotate-secret"], Repeat::MustNot)?, context),
+        Action::RotateSecret { id, force } => {
+            let body = if *force { Value::map([("force", true.into())]) } else { nothing.clone() };
+            show(&client, &request(client.post(&at(&[id, "rotate-secret"]), &body, Repeat::MustNot))?, context)
+        }
         Action::Test { id } => delivered(&client, &post(&[id, "test"], Repeat::MustNot)?, context),
         Action::Failed { id } => failed(&client, id, context),
         Action::Redeliver { id, delivery } => {

@@ -350,3 +350,33 @@ fn an_agent_proposes_a_change_of_its_workflow() {
     let listed = owner.get("/api/workflows/w/proposals").expect(200).json();
     assert_eq!(listed.get("proposals").and_then(Value::as_list).map(<[_]>::len), Some(1));
 }
+
+/// The tool acts as the session, which has no scopes: a credential with fewer permissions cannot get it by a start.
+#[test]
+fn a_credential_with_scopes_starts_an_agent_that_proposes_only_if_it_may_propose() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::start(folder.path(), "answers:\n  - {text: done}\n  - {text: done}\n");
+    let config = folder.path().join("config.yaml");
+    fs::write(&config, format!("models: {{test: {}}}\n", model.setting(""))).unwrap();
+    let server = Server::start_in(folder.path(), "data", &["--config", config.to_str().unwrap()]);
+    let owner = server.owner();
+    let agent = |tools: &str| yaml(&format!("[{{id: i, type: agent, goal: Improve, tools: [{tools}]}}]"));
+    save(&owner, "proposes", agent("ask, propose_change"));
+    save(&owner, "asks", agent("ask"));
+    save(&owner, "parent", yaml("[{id: c, type: subworkflow, workflow: proposes}]"));
+    let scoped = |scopes: &[&str]| {
+        let list: Vec<Value> = scopes.iter().map(|scope| Value::from(*scope)).collect();
+        let body = Value::map([("name", Value::from("n")), ("scopes", list.into())]);
+        owner.with_token(&owner.post("/api/tokens", &body).expect(201).text_at("token"))
+    };
+    let starter = scoped(&["executions:start"]);
+    for workflow in ["proposes", "parent"] {
+        let refused = start(&starter, workflow, "r1", Map::new()).expect(403);
+        assert!(refused.text_at("error").contains("without `proposals:write`"), "{refused:?}");
+        let refused = start(&scoped(&["executions:start", "proposals:write"]), workflow, "r2", Map::new()).expect(403);
+        assert!(refused.text_at("error").contains("without `workflows:read`"), "{refused:?}");
+    }
+    start(&starter, "asks", "r3", Map::new()).expect(202);
+    let proposer = scoped(&["executions:start", "proposals:write", "workflows:read"]);
+    start(&proposer, "proposes", "r4", Map::new()).expect(202);
+}

@@ -23,6 +23,20 @@ fn settled(client: &Client, workflow: &str, request: &str) -> (String, String) {
     (id, status)
 }
 
+/// A new budget shows what was used before it, without any lease.
+fn shows_earlier_use(client: &Client) {
+    let day = Value::map([("period", Value::from("day")), ("modelCalls", 9u64.into())]);
+    let shown = client.put("/api/budgets", &day).expect(201).json();
+    assert_eq!(shown.get("used").and_then(|used| used.get("modelCalls")), Some(&2u64.into()), "{shown:?}");
+}
+
+fn refuses_cursors(client: &Client) {
+    for cursor in ["%00%20b", "2026-11%20b%00", "2026-11", "x%20b"] {
+        client.get(&format!("/api/usage?cursor={cursor}")).expect(400);
+    }
+    client.get("/api/usage?cursor=2026-11%20b").expect(200);
+}
+
 #[test]
 fn a_budget_of_an_organization_limits_its_executions_and_only_admins_raise_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -60,7 +74,8 @@ fn a_budget_of_an_organization_limits_its_executions_and_only_admins_raise_it() 
     assert!(!bob.get(&path).text.contains("wrf_rt_"), "bob owns the execution, and not the budget");
     let token = acme.owner.get(&path).text_at("resumeToken");
     let approve = Value::map([("approve", Value::Bool(true)), ("resumeToken", token.as_str().into())]);
-    bob.post(&format!("{path}/approve"), &approve).expect(403);
+    let refused = bob.post(&format!("{path}/approve"), &approve).expect(403).text;
+    assert!(refused.contains("only admins and owners of the organization"), "{refused}");
     acme.owner.post(&format!("{path}/approve"), &approve).expect(200);
     assert_eq!(acme.owner.get(&format!("{path}/wait")).expect(200).text_at("status"), "completed");
     assert_eq!(model.count(), 2, "no call is repeated");
@@ -77,6 +92,7 @@ fn a_budget_of_an_organization_limits_its_executions_and_only_admins_raise_it() 
     };
     assert_eq!((used(&bob), used(&other.owner)), (Some(2), Some(2)));
     bob.get("/api/usage?by=nothing").expect(400);
+    refuses_cursors(&bob);
 
     let audit = acme.owner.get("/api/audit").expect(200).text;
     assert!(audit.contains("budget.set") && audit.contains("budget.raise"), "{audit}");
@@ -84,8 +100,44 @@ fn a_budget_of_an_organization_limits_its_executions_and_only_admins_raise_it() 
     let budget = &listed.get("budgets").and_then(Value::as_list).unwrap()[0];
     assert_eq!(budget.get("raised"), Some(&Value::map([("modelCalls", 1u64.into())])));
     assert_eq!(budget.get("left"), Some(&Value::map([("modelCalls", 0u64.into())])));
+    // To set the budget again takes the raise back, and the use stays.
+    let set = acme.owner.put("/api/budgets", &limit).expect(200).json();
+    assert_eq!((set.get("raised"), set.get("used")), (Some(&Value::Map(Map::new())), budget.get("used")));
     acme.owner.send("DELETE", "/api/budgets/month", &[], None).expect(204);
     acme.owner.send("DELETE", "/api/budgets/month", &[], None).expect(404);
+    shows_earlier_use(&other.owner);
+}
+
+#[test]
+fn budgets_of_the_settings_file_are_listed_and_named_by_their_failures() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::start(folder.path(), "answers: [{text: OK}]\n");
+    let config = folder.path().join("config.yaml");
+    let settings = format!(
+        "models:\n  shared: {}\nbudgets: [{{period: month, modelCalls: 1}}]\n",
+        model.setting(", default: true")
+    );
+    std::fs::write(&config, settings).unwrap();
+    let server = Server::start_in(folder.path(), "data", &["--config", config.to_str().unwrap()]);
+    let acme = Organization::new(&server, "acme");
+    save(&acme.owner, "asks", yaml(AGENT));
+    let listed = || acme.owner.get("/api/budgets").expect(200).json();
+    let first = |listed: &Value| listed.get("budgets").and_then(Value::as_list).unwrap()[0].clone();
+    let found = first(&listed());
+    assert_eq!(found.get("sources"), Some(&Value::map([("modelCalls", "settings".into())])));
+    assert_eq!(found.get("setBy"), Some(&Value::Null));
+    acme.owner.put("/api/budgets", &month(&[("modelCalls", 50u64.into()), ("tokens", 9_000u64.into())])).expect(201);
+    let found = first(&listed());
+    assert_eq!(found.get("limits"), Some(&Value::map([("modelCalls", 1u64.into()), ("tokens", 9_000u64.into())])));
+    assert_eq!(
+        found.get("sources"),
+        Some(&Value::map([("modelCalls", "settings".into()), ("tokens", "stored".into())]))
+    );
+    assert_eq!(settled(&acme.owner, "asks", "r1").1, "completed");
+    let (id, status) = settled(&acme.owner, "asks", "r2");
+    assert_eq!(status, "failed");
+    let shown = acme.owner.get(&format!("/api/executions/{id}")).expect(200).text;
+    assert!(shown.contains("of the settings file") && !shown.contains("budgets set"), "{shown}");
 }
 
 #[test]

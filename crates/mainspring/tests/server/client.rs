@@ -91,6 +91,10 @@ impl Client {
         Self { address: address.into(), ..self.clone() }
     }
 
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     pub(crate) fn token(&self) -> &str {
         self.token.as_deref().unwrap()
     }

@@ -1,18 +1,31 @@
-//! A store whose subscriptions have more waiting executions than a queue may have.
+//! A store whose subscriptions have more waiting executions than a queue may have, and that counts reads of journals.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mainspring_kernel::{key::ExecutionKey, stored_frame::StoredFrame};
 
 use mainspring_store::{
-    EventCursor, EventQueue, Executions, Inbox, Journal, Membership, Store, StoreError, memory::MemoryStore,
+    DueSubscription, DueTimes, EventCursor, EventQueue, Executions, Inbox, Journal, Membership, ReadLimit, Store,
+    StoreError, memory::MemoryStore,
 };
 
 /// Counts as many waiting executions as it is asked for, and otherwise delegates to a store in memory.
 #[derive(Default)]
 pub(super) struct CrowdedStore {
     store: MemoryStore,
+    /// Frames that were read.
+    pub(super) frames_read: AtomicUsize,
 }
 
 impl Journal for CrowdedStore {
-    mainspring_store::forward!(store: commit, head, frames, due, set_wake_at, plan, late_receipts, receipt_proofs);
+    mainspring_store::forward!(store: commit, head, due, set_wake_at, plan, late_receipts, receipt_proofs);
     mainspring_store::forward!(store: executor_key, executor_keys, notes, erase);
+
+    fn frames(&self, execution: ExecutionKey, from: u64, limit: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
+        let frames = self.store.frames(execution, from, limit)?;
+        self.frames_read.fetch_add(frames.len(), Ordering::SeqCst);
+        Ok(frames)
+    }
 }
 
 impl Inbox for CrowdedStore {
@@ -31,12 +44,12 @@ impl Executions for CrowdedStore {
 }
 
 impl EventQueue for CrowdedStore {
-    fn due_subscriptions(&self, until_ms: u64) -> Result<Vec<String>, StoreError> {
-        self.store.due_subscriptions(until_ms)
+    fn due_subscriptions(&self, due: DueTimes) -> Result<Vec<DueSubscription>, StoreError> {
+        self.store.due_subscriptions(due)
     }
 
-    fn due_events(&self, subscription: &str, until_ms: u64, limit: usize) -> Result<Vec<EventCursor>, StoreError> {
-        self.store.due_events(subscription, until_ms, limit)
+    fn due_events(&self, subscription: &str, due: DueTimes, limit: usize) -> Result<Vec<EventCursor>, StoreError> {
+        self.store.due_events(subscription, due, limit)
     }
 
     fn count_events(&self, _: &str, most: usize) -> Result<usize, StoreError> {
@@ -45,6 +58,10 @@ impl EventQueue for CrowdedStore {
 
     fn move_events(&self, read: &EventCursor, to: &EventCursor) -> Result<bool, StoreError> {
         self.store.move_events(read, to)
+    }
+
+    fn retry_events(&self, subscription: &str) -> Result<(), StoreError> {
+        self.store.retry_events(subscription)
     }
 
     fn remove_events(&self, subscription: &str) -> Result<(), StoreError> {

@@ -22,7 +22,7 @@ use mainspring_kernel::{
 };
 use mainspring_server::services::events::{sender, webhook_client::WebhookClient};
 use mainspring_store::{
-    Store,
+    DueTimes, Store,
     memory::MemoryStore,
     postgres::{PostgresStore, server as postgres},
 };
@@ -36,12 +36,15 @@ use super::{
     start::{echo, save, start},
 };
 
+mod passes;
+
 /// A request that an endpoint has received.
 #[derive(Debug, Clone)]
 struct Received {
     id: String,
     timestamp: String,
     signature: String,
+    hops: String,
     body: String,
     event: Value,
 }
@@ -60,7 +63,7 @@ impl Received {
     }
 }
 
-/// The statuses by which an endpoint answers; 0 for no answer.
+/// The statuses by which an endpoint answers; 0 for no answer, and 1 for 200 once the test says so.
 type Answer = Box<dyn Fn(&Received) -> u16 + Send + Sync>;
 
 /// An endpoint in this process, in place of the HTTP client of a node.
@@ -69,12 +72,14 @@ struct Endpoint {
     answer: Mutex<Answer>,
     /// Requests without an answer.
     hanging: tokio::sync::Notify,
+    released: tokio::sync::Notify,
 }
 
 impl Endpoint {
     fn new(answer: impl Fn(&Received) -> u16 + Send + Sync + 'static) -> Arc<Self> {
         let (received, answer) = (Mutex::default(), Mutex::new(Box::new(answer) as Answer));
-        Arc::new(Self { received, answer, hanging: tokio::sync::Notify::new() })
+        let (hanging, released) = (tokio::sync::Notify::new(), tokio::sync::Notify::new());
+        Arc::new(Self { received, answer, hanging, released })
     }
 
     fn answers(&self, answer: impl Fn(&Received) -> u16 + Send + Sync + 'static) {
@@ -106,6 +111,7 @@ impl Executor for Endpoint {
             id: header("webhook-id"),
             timestamp: header("webhook-timestamp"),
             signature: header("webhook-signature"),
+            hops: header("mainspring-hops"),
             body,
             event,
         };
@@ -116,6 +122,11 @@ impl Executor for Endpoint {
                 0 => {
                     self.hanging.notify_one();
                     std::future::pending().await
+                }
+                1 => {
+                    self.hanging.notify_one();
+                    self.released.notified().await;
+                    Outcome::Done(Value::map([("status", 200u64.into())]))
                 }
                 200..300 => Outcome::Done(Value::map([("status", u64::from(status).into())])),
                 _ => Outcome::Failed(Failure::new(Class::Failed, format!("http_status:{status}"), "no")),
@@ -226,8 +237,11 @@ fn the_events_of_an_execution_arrive_in_order_signed_and_without_payloads() {
     poll(&nodes);
     assert!(endpoint.take().is_empty(), "each is sent once");
     assert_eq!(nodes.store.event_queue().count_events(&id, 9), Ok(0));
-    // A rotated secret signs with both for a day.
-    let rotated = nodes.owner.post(&format!("/api/event-subscriptions/{id}/rotate-secret"), &nothing()).expect(200);
+    // A rotated secret signs with both for a day, which a second rotation would end.
+    let rotate = format!("/api/event-subscriptions/{id}/rotate-secret");
+    let rotated = nodes.owner.post(&rotate, &nothing()).expect(200);
+    let refused = nodes.owner.post(&rotate, &nothing()).expect(409);
+    assert!(refused.text.contains("2026-02-26T06:13:20.000Z") && refused.text.contains("force"), "{refused:?}");
     finished(&nodes, "ends");
     poll(&nodes);
     for event in endpoint.take() {
@@ -239,6 +253,8 @@ fn the_events_of_an_execution_arrive_in_order_signed_and_without_payloads() {
     poll(&nodes);
     let event = endpoint.take().remove(0);
     assert_eq!(event.signature, signature(&event, &rotated.text_at("secret")));
+    nodes.owner.post(&rotate, &nothing()).expect(200);
+    nodes.owner.post(&rotate, &Value::map([("force", true.into())])).expect(200);
 }
 
 #[test]
@@ -434,6 +450,8 @@ fn an_event_that_is_refused_for_a_day_is_listed_and_sent_again_by_a_person() {
     assert_eq!((sent[0].id.clone(), sent[0].event_type().as_str()), (text("eventId"), "step.completed"));
     assert!(list().is_empty());
     nodes.owner.post(&redeliver, &nothing()).expect(404);
+    let audit = nodes.owner.get("/api/audit?limit=200").expect(200).text;
+    assert_eq!(audit.matches("event_subscription.redeliver").count(), 2, "{audit}");
 }
 
 #[test]
@@ -454,11 +472,19 @@ fn a_subscription_belongs_to_one_organization_and_their_number_is_bounded() {
     }
     let body = r#"{"name": "n", "url": "ftp://a/", "types": ["workflow.*"]}"#;
     assert!(owner.send("POST", "/api/event-subscriptions", &[], Some(body)).expect(400).text.contains("url"));
+    for blank in [" https://a/", "https://a/ ", "https://a/\\n"] {
+        let body = format!(r#"{{"name": "n", "url": "{blank}", "types": ["workflow.*"]}}"#);
+        assert!(owner.send("POST", "/api/event-subscriptions", &[], Some(&body)).expect(400).text.contains("url"));
+    }
     subscribe(owner, r#", "types": ["workflow.*"], "color": "red""#).expect(400);
     let ids: Vec<String> = (0..50).map(|_| all_events(owner).0).collect();
     let full = subscribe(owner, r#", "types": ["workflow.*"]"#).expect(409);
     assert!(full.text.contains("50 event subscriptions"), "{full:?}");
     let path = format!("/api/event-subscriptions/{}", ids[0]);
+    for field in ["name", "url", "types", "enabled"] {
+        owner.send("PATCH", &path, &[], Some(&format!(r#"{{"{field}": null}}"#))).expect(400);
+    }
+    owner.send("PATCH", &path, &[], Some(r#"{"workflows": null}"#)).expect(200);
     // A disabled one gets nothing, and its queue is emptied.
     finished(&nodes, "ends");
     owner.post(&format!("{path}/disable"), &nothing()).expect(200);
@@ -471,7 +497,7 @@ fn a_subscription_belongs_to_one_organization_and_their_number_is_bounded() {
     poll(&nodes);
     assert!(endpoint.take().is_empty(), "deleted ones get nothing");
     owner.get(&path).expect(404);
-    assert_eq!(nodes.store.event_queue().due_subscriptions(u64::MAX), Ok(Vec::new()));
+    assert_eq!(nodes.store.event_queue().due_subscriptions(DueTimes::by(u64::MAX)), Ok(Vec::new()));
 }
 
 #[test]

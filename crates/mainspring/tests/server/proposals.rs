@@ -410,6 +410,30 @@ fn open_proposals_are_bounded() {
     propose(&owner, "w", &base, waiting(500)).expect(201);
 }
 
+/// Sessions and members with the role `agent` have few places in sum, so that they cannot take those of people.
+#[test]
+fn programs_leave_room_for_the_proposals_of_people() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let owner = &ours.owner;
+    let base = sync(owner, "w", waiting(3_600_000));
+    let execution = start(owner, "w", "r", Map::new()).expect(202).text_at("executionId");
+    let (session, agent) = (ours.session_of(&execution), ours.member("bot", "agent"));
+    let by_agent = propose(&agent, "w", &base, waiting(1)).expect(201).text_at("id");
+    for number in 0..19 {
+        propose(&session, "w", &base, waiting(number + 2)).expect(201);
+    }
+    for program in [&session, &agent] {
+        let refused = propose(program, "w", &base, waiting(500)).expect(429);
+        assert!(refused.text_at("error").contains("20 open proposals of sessions and agents"), "{refused:?}");
+    }
+    propose(owner, "w", &base, waiting(500)).expect(201);
+    propose(&ours.member("zoe", "member"), "w", &base, waiting(501)).expect(201);
+    review(owner, "w", &by_agent, false).expect(200);
+    propose(&session, "w", &base, waiting(502)).expect(201);
+}
+
 /// 64 clients propose, approve and apply changes of one workflow at the same time, and roll it back.
 fn race(server: &Server) {
     let owner = server.owner();

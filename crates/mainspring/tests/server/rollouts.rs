@@ -27,7 +27,7 @@ use super::{
 };
 
 /// A definition that ends at once with a number.
-fn definition(number: u32) -> Value {
+pub(super) fn definition(number: u32) -> Value {
     yaml(&format!(
         "constraints: {{allowSelfModification: true}}\nsteps: [{{id: a, type: sleep, durationMs: 1}}]\n\
          output: {{result: {number}}}\n"
@@ -43,24 +43,24 @@ fn failing() -> Value {
 }
 
 /// A definition that waits for a signal.
-fn waiting(number: u32) -> Value {
+pub(super) fn waiting(number: u32) -> Value {
     yaml(&format!(
         "constraints: {{allowSelfModification: true}}\nsteps: [{{id: go, type: signal, signal: go}}]\n\
          output: {{result: {number}}}\n"
     ))
 }
 
-fn sync(client: &Client, id: &str, data: Value) -> String {
+pub(super) fn sync(client: &Client, id: &str, data: Value) -> String {
     let body = Value::map([("id", Value::from(id)), ("data", data)]);
     client.post("/api/workflows/sync", &body).expect(200).text_at("workflowHash")
 }
 
-fn workflow_of(client: &Client, workflow: &str) -> Value {
+pub(super) fn workflow_of(client: &Client, workflow: &str) -> Value {
     client.get(&format!("/api/workflows/{workflow}")).expect(200).json()
 }
 
 /// Proposes a definition and approves it. Returns the path of the proposal.
-fn approved(client: &Client, workflow: &str, data: Value) -> String {
+pub(super) fn approved(client: &Client, workflow: &str, data: Value) -> String {
     let base = workflow_of(client, workflow).get("workflowHash").cloned().unwrap();
     let change = Value::map([("proposedWorkflow", data)]);
     let body = Value::map([("baseWorkflowHash", base), ("proposal", change)]);
@@ -71,12 +71,12 @@ fn approved(client: &Client, workflow: &str, data: Value) -> String {
 }
 
 /// Applies a proposal with a request in YAML.
-fn apply(client: &Client, proposal: &str, request: &str) -> Reply {
+pub(super) fn apply(client: &Client, proposal: &str, request: &str) -> Reply {
     client.post(&format!("{proposal}/apply"), &yaml(request))
 }
 
 /// Begins a rollout of a definition. Returns its path.
-fn begun(client: &Client, workflow: &str, data: Value, rollout: &str) -> String {
+pub(super) fn begun(client: &Client, workflow: &str, data: Value, rollout: &str) -> String {
     let proposal = approved(client, workflow, data);
     let applied = apply(client, &proposal, &format!("rollout: {rollout}")).expect(200).json();
     let id = text(applied.get("workflow").unwrap().get("rollout").unwrap(), "id");
@@ -85,33 +85,33 @@ fn begun(client: &Client, workflow: &str, data: Value, rollout: &str) -> String 
     format!("/api/workflows/{workflow}/rollouts/{id}")
 }
 
-fn decide(client: &Client, rollout: &str, verb: &str) -> Reply {
+pub(super) fn decide(client: &Client, rollout: &str, verb: &str) -> Reply {
     client.post(&format!("{rollout}/{verb}"), &Value::map([("reason", Value::from("seen"))]))
 }
 
-fn text(value: &Value, key: &str) -> String {
+pub(super) fn text(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_text).unwrap_or_default().to_string()
 }
 
-fn number(value: &Value, key: &str) -> u64 {
+pub(super) fn number(value: &Value, key: &str) -> u64 {
     value.get(key).and_then(Value::as_u64).unwrap_or_else(|| panic!("no number `{key}`: {value:?}"))
 }
 
-fn figures(rollout: &Value, side: &str) -> Value {
+pub(super) fn figures(rollout: &Value, side: &str) -> Value {
     rollout.get(side).and_then(|side| side.get("figures")).cloned().unwrap()
 }
 
-fn started(client: &Client, workflow: &str, request: &str) -> String {
+pub(super) fn started(client: &Client, workflow: &str, request: &str) -> String {
     let reply = start(client, workflow, request, Map::new());
     assert!([200, 202].contains(&reply.status), "{reply:?}");
     reply.text_at("executionId")
 }
 
-fn shown(client: &Client, id: &str) -> Value {
+pub(super) fn shown(client: &Client, id: &str) -> Value {
     client.get(&format!("/api/executions/{id}")).expect(200).json()
 }
 
-fn ended(client: &Client, id: &str) -> Value {
+pub(super) fn ended(client: &Client, id: &str) -> Value {
     for _ in 0..600 {
         let execution = shown(client, id);
         if ["completed", "failed", "cancelled"].contains(&text(&execution, "status").as_str()) {
@@ -123,12 +123,12 @@ fn ended(client: &Client, id: &str) -> Value {
 }
 
 /// The side that a start took, and its definition.
-fn side(execution: &Value) -> (String, String) {
+pub(super) fn side(execution: &Value) -> (String, String) {
     (text(execution.get("rollout").unwrap(), "version"), text(execution, "workflowHash"))
 }
 
 /// The audit entries of an action.
-fn audited(client: &Client, action: &str) -> Vec<Value> {
+pub(super) fn audited(client: &Client, action: &str) -> Vec<Value> {
     let log = client.get("/api/audit?limit=200").expect(200).json();
     let entries = log.get("entries").and_then(Value::as_list).unwrap();
     entries.iter().filter(|entry| text(entry, "action") == action).cloned().collect()
@@ -136,7 +136,7 @@ fn audited(client: &Client, action: &str) -> Vec<Value> {
 
 static NOW: AtomicU64 = AtomicU64::new(0);
 
-fn nodes(count: usize, store: Arc<dyn Store>) -> Nodes {
+pub(super) fn nodes(count: usize, store: Arc<dyn Store>) -> Nodes {
     Nodes::start(count, store, (&NOW, || NOW.load(Ordering::SeqCst)))
 }
 
@@ -153,7 +153,7 @@ fn on_each_store(count: usize, test: impl Fn(&Nodes, &Arc<dyn Store>)) {
 }
 
 /// All nodes judge all rollouts at the same time. Returns the number of decisions.
-fn judged(nodes: &Nodes) -> usize {
+pub(super) fn judged(nodes: &Nodes) -> usize {
     let polls = nodes.apps.iter().cloned().map(|app| {
         nodes.runtime.spawn(async move { rollout_rounds::poll(&app).await.map_err(|problem| problem.full_message()) })
     });

@@ -111,6 +111,13 @@ fn scenarios_are_bounded() {
     let refused =
         run(&owner, &[("scenarios", format!("cases: [{cases}]").as_str().into()), ("definition", GREETS.into())]);
     assert!(refused.expect(400).text.contains("at most 200"));
+    // They are counted before they are read: these have mistakes as well.
+    let wrong =
+        run(&owner, &[("scenarios", format!("cases:\n{}", "- {}\n".repeat(2_000)).as_str().into())]).expect(400);
+    assert!(wrong.text.contains("there are 2000 cases") && !wrong.text.contains("is missing"), "{wrong:?}");
+    let inbox = format!("name: n\ndefinition: f\ninbox: [{}0]\nexpect: {{status: completed}}\n", "0, ".repeat(999));
+    let wrong = run(&owner, &[("scenarios", inbox.as_str().into()), ("definition", GREETS.into())]).expect(400);
+    assert!(wrong.text_at("error").trim_end().ends_with("and 950 more"), "{wrong:?}");
     // Thirty rounds with 200 KB each are more than the journals may have.
     let large = "x".repeat(200_000);
     let list: Vec<String> = (0..30).map(|number| number.to_string()).collect();

@@ -26,7 +26,10 @@ use mainspring_server::{
     App, Settings,
     http::rate_limit::Rates,
     serve,
-    services::{bootstrap, events::webhook_client::WebhookClient, prompts::orchestrators::Orchestrators, scheduler},
+    services::{
+        bootstrap, events::webhook_client::WebhookClient, prompts::orchestrators::Orchestrators,
+        scenario_runner::Scenarios, scheduler,
+    },
 };
 use mainspring_store::{
     Change, ChangeOutcome, Filter, Put, ReadLimit, Removal, ResourceQuery, ResourceRow, Store,
@@ -57,17 +60,18 @@ pub(super) struct Nodes {
 pub(super) struct Outside {
     pub(super) webhooks: WebhookClient,
     pub(super) orchestrators: Orchestrators,
+    pub(super) scenarios: Option<Scenarios>,
 }
 
 impl Outside {
-    /// A client for webhooks, and no orchestrator.
+    /// A client for webhooks, no orchestrator, and no runner of scenarios.
     pub(super) fn of(webhooks: WebhookClient) -> Self {
-        Self { webhooks, orchestrators: Orchestrators::default() }
+        Self { webhooks, orchestrators: Orchestrators::default(), scenarios: None }
     }
 }
 
 fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u64, outside: Outside) -> App {
-    let Outside { webhooks, orchestrators } = outside;
+    let Outside { webhooks, orchestrators, scenarios } = outside;
     let limits = Some(Arc::new(mainspring_server::StoredLimits) as Arc<_>);
     let resources = EngineResources { sharing, limits, ..EngineResources::default() };
     let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
@@ -83,7 +87,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         marks: None,
         effect_policy: Arc::default(),
         writers: None,
-        scenarios: None,
+        scenarios,
         webhooks,
         orchestrators,
         clock,

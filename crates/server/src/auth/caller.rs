@@ -1,6 +1,7 @@
 //! The caller of a request and its effective permissions.
 
 use axum::{extract::FromRequestParts, http::request::Parts};
+use mainspring_kernel::value::Value;
 
 use crate::{
     auth::permission::{Permission, Role},
@@ -83,6 +84,11 @@ impl Caller {
     /// True if the caller may act on resources of a member.
     pub fn may_act_for(&self, user: &str) -> bool {
         self.user == user || self.effective_role().is_admin()
+    }
+
+    /// The entry of audit details that names the creator of the credential, if that was not the member.
+    pub(crate) fn made_by_detail(&self) -> Option<(&'static str, Value)> {
+        self.made_by.as_deref().map(|maker| ("madeBy", maker.into()))
     }
 
     /// A member of an organization, for tests.

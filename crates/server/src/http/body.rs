@@ -109,6 +109,11 @@ pub(crate) fn double_option<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Option::deserialize(field).map(Some)
 }
 
+/// Reads an optional field for which null has no meaning, and refuses null.
+pub(crate) fn not_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(field).map(Some)
+}
+
 /// A resource with its ETag.
 #[derive(Debug, Clone)]
 pub struct Tagged<T> {

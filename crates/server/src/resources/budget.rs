@@ -27,6 +27,8 @@ pub struct Budget {
     pub set_by: String,
     /// Milliseconds since 1970.
     pub updated_at: u64,
+    /// Number that no other budget of the organization has. It bounds their number, also if several are set at a time.
+    pub slot: u32,
 }
 
 impl Resource for Budget {
@@ -34,7 +36,7 @@ impl Resource for Budget {
     const DISPLAY_NAME: &'static str = "budget";
 
     fn names(&self) -> Vec<(&'static str, String, bool)> {
-        Vec::new()
+        vec![("slot", self.slot.to_string(), true)]
     }
 }
 
@@ -51,6 +53,7 @@ impl Budget {
     pub fn periodic(&self) -> Option<PeriodicBudget> {
         let limits = Limits(NAMES.map(|name| self.limits.get(name).copied()));
         let budget = Limited { limits, asks: self.asks, warn_percent: self.warn_percent };
-        Some(PeriodicBudget { workflow: self.workflow.clone(), period: Period::parse(&self.period)?, budget })
+        let (workflow, period) = (self.workflow.clone(), Period::parse(&self.period)?);
+        Some(PeriodicBudget { workflow, period, budget, set_at: Some(self.updated_at) })
     }
 }

@@ -46,8 +46,8 @@ pub struct RolloutPlan {
     /// Percentage of the new starts that take the candidate, 1 to 99.
     #[schema(minimum = 1, maximum = 99)]
     pub percent: u32,
-    /// Number of executions that must have completed or failed before something is decided or compared, 1 to 5,000;
-    /// default 20.
+    /// Number of root executions that must have an execution that completed or failed before something is decided or
+    /// compared, 1 to 5,000; default 20.
     #[serde(default = "minimum_default")]
     #[schema(minimum = 1, maximum = 5000)]
     pub minimum: u32,
@@ -150,11 +150,26 @@ pub struct SideFigures {
     pub starts_more: bool,
     /// Executions that completed.
     pub completed: u64,
-    /// Executions that failed.
+    /// Executions that failed, and those that were canceled since their parent failed or its step timed out.
     pub failed: u64,
-    /// Executions that were canceled.
+    /// Executions that were canceled otherwise.
     pub cancelled: u64,
-    /// Percentage of failed executions among those that completed or failed; null if there are none.
+    /// Starts, each counted once, that the candidate refused and the stable definition would have accepted. They have no
+    /// execution.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub refused: u64,
+    /// Root executions whose trees have an execution that completed or failed, and refused starts, counted up to `minimum`
+    /// of the plan.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub roots: u64,
+    /// Executions of the candidate that have been unfinished for longer than the slowest completed one of the stable
+    /// definition took; 0 for the stable definition.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub overdue: u64,
+    /// Percentage of failed executions and refused starts among these and completed executions; null if there are none.
     pub failure_rate_percent: Option<f64>,
     /// Median duration of completed executions in milliseconds; null if there are none.
     pub duration_p50_ms: Option<u64>,
@@ -168,13 +183,6 @@ pub struct SideFigures {
     pub tokens_mean: Option<f64>,
     /// Tokens of all of them.
     pub tokens_total: u64,
-}
-
-impl SideFigures {
-    /// Executions that say something about the definition: a canceled one does not.
-    pub fn judged(&self) -> u64 {
-        self.completed + self.failed
-    }
 }
 
 /// Formats the id under which a rollout is stored.

@@ -1,11 +1,11 @@
 //! Budgets of the organization and its workflows for a day or a month, and what was used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::{Json, extract::State, http::StatusCode};
 use mainspring_engine::{
     clock::now_ms,
-    period_budgets::{Period, PeriodicBudget},
+    period_budgets::{EffectiveBudget, Period, PeriodicBudget},
 };
 use mainspring_kernel::{
     budget::{NAMES, Usage, cost_of},
@@ -13,7 +13,7 @@ use mainspring_kernel::{
     time::parse_rfc3339,
     value::{Number, Value},
 };
-use mainspring_store::{Change, PeriodAccount, PeriodBudget, USAGE_ROWS_MAX, UsageQuery};
+use mainspring_store::{Change, PeriodAccount, USAGE_ROWS_MAX, UsageQuery};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -29,13 +29,13 @@ use crate::{
     },
     resources::{
         Budget, Workflow,
-        repository::{Repository, Stored, apply, entry},
+        repository::{Repository, apply, entry},
     },
     services::workflow_names::resolve,
 };
 
 /// Budgets of an organization. Each lease reads all of them.
-const BUDGETS_MAX: usize = 200;
+const BUDGETS_MAX: u32 = 200;
 
 /// The name of the quantity that is no whole number.
 const COST: &str = "cost";
@@ -56,17 +56,21 @@ struct BudgetBody {
     workflow_name: Option<String>,
     /// `day` or `month`, in UTC.
     period: String,
-    /// The limits: `{tokens, cost, modelCalls, toolCalls, timeMs}`.
+    /// The limits that count: `{tokens, cost, modelCalls, toolCalls, timeMs}`. If both the organization and the
+    /// settings file of the server have one, the stricter counts.
     #[schema(value_type = Object)]
     limits: Data,
+    /// The source of each limit: `settings` for the settings file of the server, else `stored`.
+    #[schema(value_type = Object)]
+    sources: Data,
     /// `fail`, or `ask` if admins are asked to raise a limit that is reached.
     on_exceeded: &'static str,
     /// The percentage of a limit at which watchers get the event `budget.warning`.
     warn_percent: u32,
-    /// Id of the member who set it last.
-    set_by: String,
-    /// Time of the last change, RFC 3339.
-    updated_at: String,
+    /// Id of the member who set it last; null for a budget of the settings file alone.
+    set_by: Option<String>,
+    /// Time of the last change, RFC 3339; null for a budget of the settings file alone.
+    updated_at: Option<String>,
     /// The current day or month, as `2026-11-26` or `2026-11`.
     current: String,
     /// The amounts that were used in it, and those that executions have reserved.
@@ -115,49 +119,60 @@ struct SetBudget {
     warn_percent: Option<u32>,
 }
 
-fn body_of(app: &App, repository: Repository<'_>, stored: &Stored<Budget>, now: u64) -> Result<BudgetBody> {
-    let unknown =
-        || Problem::new(Code::InternalError, format!("The stored budget `{}` has an unknown period.", stored.id));
-    let PeriodicBudget { workflow, period, budget } = stored.body.periodic().ok_or_else(unknown)?;
-    let current = period.at(now);
-    let of = workflow.clone().unwrap_or_default();
-    let account = app.catalogue().period_account(repository.organization(), &of, &current)?;
-    let account: PeriodAccount = account.unwrap_or_default();
-    let in_period = PeriodBudget { workflow: of, period: current.clone(), limits: budget.limits, warn_percent: 0 };
+/// Returns the budgets that apply, with their accounts.
+fn bodies(app: &App, organization: &str, now: u64) -> Result<Vec<BudgetBody>> {
+    let repository = Repository::of(app.catalogue(), organization);
+    let effective = app.engine.period_budgets(organization).map_err(|why| Problem::new(Code::InternalError, why))?;
+    let bodies = effective.iter().map(|budget| body_of(app, repository, budget, now));
+    let mut bodies = bodies.collect::<Result<Vec<_>>>()?;
+    bodies.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(bodies)
+}
+
+fn body_of(app: &App, repository: Repository<'_>, effective: &EffectiveBudget, now: u64) -> Result<BudgetBody> {
+    let PeriodicBudget { workflow, period, budget, .. } = &effective.budget;
+    let in_period = effective.in_period(now);
+    let id = Budget::id_of(workflow.as_deref(), *period);
+    let stored = repository.get::<Budget>(&id)?.map(|stored| stored.body);
+    let of = &in_period.workflow;
+    let account = app.catalogue().period_account(repository.organization(), of, &in_period.period)?;
+    let mut account: PeriodAccount = account.unwrap_or_default();
+    if account.edition != in_period.edition {
+        // The raises were of limits that no longer count.
+        account.raised = Usage::default();
+    }
     let found = workflow.as_ref().map(|id| repository.get::<Workflow>(id)).transpose()?.flatten();
+    let sources = NAMES.iter().enumerate().filter(|(place, _)| budget.limits.0[*place].is_some());
+    let sources = sources.map(|(place, name)| (*name, effective.source(place).into()));
     Ok(BudgetBody {
-        id: stored.id.clone(),
-        workflow,
+        id,
+        workflow: workflow.clone(),
         workflow_name: found.map(|workflow| workflow.body.name),
         period: period.name().into(),
         limits: Data(budget.limits.to_value()),
+        sources: Data(Value::map(sources)),
         on_exceeded: if budget.asks { "ask" } else { "fail" },
         warn_percent: budget.warn_percent,
-        set_by: stored.body.set_by.clone(),
-        updated_at: timestamps::text(stored.body.updated_at),
-        current,
+        set_by: stored.as_ref().map(|stored| stored.set_by.clone()),
+        updated_at: stored.map(|stored| timestamps::text(stored.updated_at)),
         used: Data(account.used.to_value()),
         raised: Data(account.raised.to_value()),
         left: Data(account.left(&in_period).to_value()),
+        current: in_period.period,
     })
 }
 
-/// List the budgets of the organization and its workflows, with what is left in the current period.
+/// List the budgets of the organization and its workflows, with what is left in the current period. Those of the settings
+/// file of the server are among them.
 #[utoipa::path(get, path = "/api/budgets", tag = "budgets",
     extensions(("x-permission" = json!("organization:read"))),
     responses((status = 200, body = Budgets)))]
 async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Budgets>> {
-    app.run(move |app| {
-        let repository = Repository::of(app.catalogue(), &caller.organization);
-        let now = now_ms();
-        let budgets = repository.all::<Budget>(None).map(|stored| body_of(app, repository, &stored?, now));
-        Ok(Json(Budgets { budgets: budgets.collect::<Result<_>>()? }))
-    })
-    .await
+    app.run(move |app| Ok(Json(Budgets { budgets: bodies(app, &caller.organization, now_ms())? }))).await
 }
 
 /// Set the budget of the organization, or of a workflow, for each day or month. It reaches running agents within five
-/// minutes, and counts what was used in the period before.
+/// minutes, and counts what was used in the period before. Raises that people have approved end.
 #[utoipa::path(put, path = "/api/budgets", tag = "budgets", request_body = SetBudget,
     extensions(("x-permission" = json!("organization:write"))),
     responses((status = 200, body = BudgetBody), (status = 201, body = BudgetBody),
@@ -183,13 +198,13 @@ async fn put(
         let workflow = workflow.transpose()?;
         let id = Budget::id_of(workflow.as_deref(), period);
         let before = repository.get::<Budget>(&id)?;
-        if before.is_none() && repository.all::<Budget>(None).count() >= BUDGETS_MAX {
-            let message = format!("The organization has {BUDGETS_MAX} budgets, which is the maximum; remove one.");
-            return Err(Problem::new(Code::Conflict, message));
-        }
+        let slot = match &before {
+            Some(before) => before.body.slot,
+            None => free_slot(repository)?,
+        };
         let (set_by, updated_at) = (caller.user.clone(), now_ms());
         let period = period.name().to_owned();
-        let budget = Budget { workflow, period, limits, asks, warn_percent, set_by, updated_at };
+        let budget = Budget { workflow, period, limits, asks, warn_percent, set_by, updated_at, slot };
         let version = before.as_ref().map_or(0, |stored| stored.version);
         let shown = budget.periodic().map(|periodic| periodic.budget.limits.to_value()).unwrap_or_default();
         let detail = Value::map([("limits", shown), ("onExceeded", if asks { "ask" } else { "fail" }.into())]);
@@ -197,9 +212,10 @@ async fn put(
         let audit = vec![entry(&caller, "budget.set", &id, detail)];
         let change = Change { puts, audit, sealing: *app.engine.key(), ..Change::default() };
         apply(app.catalogue(), &change)?.map_err(|_| Problem::concurrent_change())?;
-        let stored = Stored { id, version: version + 1, body: budget };
         let status = if before.is_none() { StatusCode::CREATED } else { StatusCode::OK };
-        Ok((status, Json(body_of(app, repository, &stored, updated_at)?)))
+        let set = bodies(app, &caller.organization, updated_at)?.into_iter().find(|body| body.id == id);
+        // It may have been removed since.
+        Ok((status, Json(set.ok_or_else(Problem::concurrent_change)?)))
     })
     .await
 }
@@ -219,6 +235,16 @@ async fn delete(State(app): State<App>, caller: Caller, PathParams(id): PathPara
         Ok(StatusCode::NO_CONTENT)
     })
     .await
+}
+
+/// Returns the first number that no budget has. If two budgets are set at a time with the same number, the second is
+/// refused.
+fn free_slot(repository: Repository<'_>) -> Result<u32> {
+    let taken = repository.all::<Budget>(None).map(|stored| Ok(stored?.body.slot)).collect::<Result<BTreeSet<_>>>()?;
+    (0..BUDGETS_MAX).find(|slot| !taken.contains(slot)).ok_or_else(|| {
+        let message = format!("The organization has {BUDGETS_MAX} budgets, which is the maximum; remove one.");
+        Problem::new(Code::Conflict, message)
+    })
 }
 
 fn limits(body: &SetBudget) -> Result<BTreeMap<String, u64>> {
@@ -296,7 +322,7 @@ struct UsagePage {
 }
 
 /// Show what the agents of the organization have used, by workflow or in total, for each day or month. A call counts for
-/// the workflow of the execution that made it, on the day on which its receipt was recorded.
+/// the workflow of the execution that made it, on the day on which it began.
 #[utoipa::path(get, path = "/api/usage", tag = "budgets", params(UsageParams),
     extensions(("x-permission" = json!("organization:read"))),
     responses((status = 200, body = UsagePage)))]
@@ -355,7 +381,9 @@ fn query(caller: &Caller, params: UsageParams, now: u64) -> Result<UsageQuery> {
         }
     }
     let after = cursor.as_deref().map(|cursor| {
-        let (period, workflow) = cursor.split_once(' ').ok_or_else(|| Problem::field("cursor", "it is no cursor"))?;
+        let is_period = |text: &str| is_day(&text.to_owned()) || text.len() == 7 && is_day(&format!("{text}-01"));
+        let parts = cursor.split_once(' ').filter(|(period, workflow)| is_period(period) && !workflow.contains('\0'));
+        let (period, workflow) = parts.ok_or_else(|| Problem::field("cursor", "it is no cursor"))?;
         Ok::<_, Problem>((period.to_owned(), workflow.to_owned()))
     });
     Ok(UsageQuery {

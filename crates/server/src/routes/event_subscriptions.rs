@@ -95,7 +95,8 @@ struct LastFailureBody {
     at: String,
     /// The same as in `webhook-id`.
     event_id: String,
-    /// Error code, such as `http_status:503`.
+    /// Error code, such as `http_status:503`, or `subscription_secret_unreadable` if the secret was encrypted with another
+    /// key: rotate it.
     error: String,
 }
 
@@ -150,6 +151,15 @@ impl DeliveryResult {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoFields {}
+
+/// Fields of the request that replaces the secret.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct SecretRotation {
+    /// True if the secret is replaced although the previous one is valid, which ends its validity. Default false.
+    #[serde(default)]
+    force: bool,
+}
 
 fn body(app: &App, subscription: SubscriptionWithState, secret: Option<String>) -> Result<SubscriptionBody> {
     let SubscriptionWithState { stored, state } = subscription;
@@ -280,7 +290,7 @@ async fn delete(
     .await
 }
 
-/// Enable an event subscription, and end its pause. Events that waited during a pause are sent.
+/// Enable an event subscription, and end its pause. Events that waited are sent at once.
 #[utoipa::path(post, path = "/api/event-subscriptions/{id}/enable", tag = "event subscriptions",
     params(("id" = String, Path)), request_body = NoFields,
     extensions(("x-permission" = json!("organization:write"))),
@@ -313,19 +323,20 @@ async fn set_enabled(app: App, caller: Caller, id: String, enabled: bool) -> Res
     app.run(move |app| tagged(app, save_subscription::update(app, &caller, &id, &draft, None)?, None)).await
 }
 
-/// Replace the secret by a generated one, which is in this response only. Deliveries are signed with both for 24 hours.
+/// Replace the secret by a generated one, which is in this response only. Deliveries are signed with both for 24 hours. In
+/// this time a further rotation is a 409, unless it is forced.
 #[utoipa::path(post, path = "/api/event-subscriptions/{id}/rotate-secret", tag = "event subscriptions",
-    params(("id" = String, Path)), request_body = NoFields,
+    params(("id" = String, Path)), request_body = SecretRotation,
     extensions(("x-permission" = json!("organization:write"))),
     responses((status = 200, body = SubscriptionBody), (status = 409, body = ProblemBody)))]
 async fn rotate_secret(
     State(app): State<App>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    Body(NoFields {}): Body<NoFields>,
+    Body(SecretRotation { force }): Body<SecretRotation>,
 ) -> Result<Tagged<SubscriptionBody>> {
     app.run(move |app| {
-        let (rotated, secret) = save_subscription::rotate_secret(app, &caller, &id)?;
+        let (rotated, secret) = save_subscription::rotate_secret(app, &caller, &id, force)?;
         tagged(app, rotated, Some(secret))
     })
     .await
@@ -346,6 +357,6 @@ async fn test(
     let stored = app.run(move |app| Ok(save_subscription::read(app, &organization, &id)?.stored)).await?;
     let time = timestamps::text(app.now_ms());
     let event = of_test(&caller.organization, &stored.id, format!("test-{}", random(16)?), &time);
-    let delivered = send(&app, &caller.organization, &stored, &event).await?;
+    let delivered = send(&app, &caller.organization, &stored, &event).await;
     Ok(Json(DeliveryResult::of(event.id, &delivered)))
 }

@@ -24,7 +24,7 @@ use crate::{
     app::App,
     auth::{
         caller::{Caller, Kind},
-        execution_access::{check_control, may_decide, visible_execution},
+        execution_access::{check_control, is_for_admins, may_decide, visible_execution},
     },
     http::{
         body::{Body, Data},
@@ -208,7 +208,12 @@ fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Result
     let unknown = "The token opens no gate that waits: it is wrong, used or expired.";
     let open = waiting.find(|open| fits(open)).ok_or_else(|| Problem::new(Code::InvalidResumeToken, unknown))?;
     if !may_decide(caller, row, open) {
-        let message = "You may not decide here: those named by the gate may, or else the execution's owner and admins.";
+        let message = match is_for_admins(open.gate.purpose, &open.gate.items) {
+            true => {
+                "You may not decide here: only admins and owners of the organization raise the budget of a day or a month."
+            }
+            false => "You may not decide here: those named by the gate may, or else the execution's owner and admins.",
+        };
         return Err(Problem::new(Code::Forbidden, message));
     }
     Ok(open.clone())
@@ -244,8 +249,7 @@ pub(super) async fn decide(
         ("decision", decision.name().into()),
         ("reason", without_content(&reason)),
     ];
-    let made_by = caller.made_by.as_deref().map(|maker| ("madeBy", Value::from(maker)));
-    let detail = Value::map(detail.into_iter().chain(made_by));
+    let detail = Value::map(detail.into_iter().chain(caller.made_by_detail()));
     let input = Input::Decide { instance: open.instance, gate: open.gate.number, decision, by, reason };
     let command = ExecutionCommand { execution: open.execution, input, action: "approval.decide", detail };
     let delivered = deliver(app, caller, &row, command).await?;

@@ -1,8 +1,8 @@
 //! Deliveries of events that have failed: lists them, sends them again, removes them.
 
 use axum::{Json, extract::State, http::StatusCode};
-use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::Change;
+use mainspring_kernel::{key::ExecutionKey, value::Value};
+use mainspring_store::{AuditEntry, Change};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -20,14 +20,18 @@ use crate::{
     },
     resources::{
         EventSubscription, FailedEvent,
-        repository::{Listing, Repository, Resource, Stored, apply},
+        repository::{Listing, Repository, Resource, Stored, entry, with_retries},
     },
     services::events::{
         cloud_event::{CloudEvent, of_execution},
         delivery::{Delivered, send},
-        journal_events::events_from,
+        hops,
+        journal_events::JournalEvents,
     },
 };
+
+/// Attempts of a write that conflicts with one of another request.
+const TRIES: usize = 5;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(redeliver)).routes(routes!(delete))
@@ -110,9 +114,12 @@ fn event_of(app: &App, failed: &FailedEvent) -> Result<CloudEvent> {
     let unknown = || Problem::not_found("execution");
     let key = ExecutionKey::parse(&failed.execution).ok_or_else(unknown)?;
     let row = app.engine.store().execution(key)?.ok_or_else(unknown)?;
-    let part = events_from(app, key, failed.position)?.ok_or_else(unknown)?;
-    let event = part.events.iter().find(|event| (event.sequence, event.index) == failed.position);
-    Ok(of_execution(&row, event.ok_or_else(|| Problem::not_found("event"))?))
+    let mut journal = JournalEvents::default();
+    journal.read(app, key)?;
+    let state = journal.state().ok_or_else(unknown)?;
+    let event = journal.events.iter().find(|event| (event.sequence, event.index) == failed.position);
+    let event = event.ok_or_else(|| Problem::not_found("event"))?;
+    Ok(of_execution(&row, event, hops::of_execution(app, &row, state)?))
 }
 
 /// Send an event of a failed delivery once more, also while the subscription is paused. Removes it from the list if it is
@@ -136,10 +143,14 @@ async fn redeliver(
         Ok((subscription, failed, event))
     });
     let (subscription, failed, event) = read.await?;
-    let delivered = send(&app, &caller.organization, &subscription, &event).await?;
-    if matches!(delivered, Delivered::Accepted(_)) {
-        app.run(move |app| remove(app, &caller.organization, &failed)).await?;
-    }
+    let delivered = send(&app, &caller.organization, &subscription, &event).await;
+    let is_delivered = matches!(delivered, Delivered::Accepted(_));
+    app.run(move |app| {
+        let detail = [("event", Value::from(failed.body.event.as_str())), ("delivered", is_delivered.into())];
+        let audit = entry(&caller, "event_subscription.redeliver", &failed.body.subscription, Value::map(detail));
+        record(app, audit, is_delivered.then_some(&failed))
+    })
+    .await?;
     Ok(Json(DeliveryResult::of(event.id, &delivered)))
 }
 
@@ -156,14 +167,21 @@ async fn delete(
     app.run(move |app| {
         let repository = Repository::of(app.catalogue(), &caller.organization);
         let failed = failed_of(repository, &id, &failed)?;
-        remove(app, &caller.organization, &failed)?;
+        let detail = Value::map([("event", failed.body.event.as_str().into())]);
+        let audit = entry(&caller, "event_subscription.dismiss", &failed.body.subscription, detail);
+        record(app, audit, Some(&failed))?;
         Ok(StatusCode::NO_CONTENT)
     })
     .await
 }
 
-/// Removes a failed delivery, which another request may have removed.
-fn remove(app: &App, organization: &str, failed: &Stored<FailedEvent>) -> Result<()> {
-    let removals = vec![Repository::of(app.catalogue(), organization).removal(failed)];
-    apply(app.engine.store().catalogue(), &Change { removals, ..Change::default() }).map(drop)
+/// Adds an entry to the audit log, and removes a failed delivery unless another request has removed it.
+fn record(app: &App, audit: AuditEntry, removed: Option<&Stored<FailedEvent>>) -> Result<()> {
+    let repository = Repository::of(app.catalogue(), &audit.organization);
+    with_retries(app.engine.store().catalogue(), TRIES, || {
+        let found = removed.map(|failed| repository.get::<FailedEvent>(&failed.id)).transpose()?.flatten();
+        let removals = found.iter().map(|failed| repository.removal(failed)).collect();
+        let audit = vec![audit.clone()];
+        Ok((Change { removals, audit, sealing: *app.engine.key(), ..Change::default() }, ()))
+    })
 }

@@ -16,13 +16,14 @@ use crate::{
         timestamps,
     },
     resources::{
-        Rollout, RolloutEnd, RolloutPlan, RolloutStatus, RolloutVersion, SideFigures,
+        Refusal, Rollout, RolloutEnd, RolloutPlan, RolloutStatus, RolloutVersion, SideFigures,
         repository::{Listing, Repository, Stored},
         rollout_key,
     },
     routes::workflows::found,
     services::{
         rollout_figures::{figures, judge},
+        rollout_progress::progress,
         rollouts::{Decision, end},
     },
 };
@@ -54,6 +55,9 @@ struct RolloutBody {
     candidate: RolloutSide,
     /// The judgment at the thresholds; null in lists, without thresholds, and after the end.
     verdict: Option<VerdictBody>,
+    /// The last automatic promotion or abort that was refused, which the server repeats every minute; null in lists and
+    /// without one.
+    last_refusal: Option<RefusalBody>,
     /// Id of the member who applied the proposal.
     by: String,
     /// Time of the application, RFC 3339.
@@ -87,6 +91,21 @@ struct VerdictBody {
     status: &'static str,
     /// The reasons, a sentence each.
     reasons: Vec<String>,
+}
+
+/// The refusal of an automatic decision.
+#[derive(Debug, Serialize, ToSchema)]
+struct RefusalBody {
+    /// Time, RFC 3339.
+    at: String,
+    /// The reason, a sentence.
+    message: String,
+}
+
+impl From<Refusal> for RefusalBody {
+    fn from(Refusal { at, message }: Refusal) -> Self {
+        Self { at: timestamps::text(at), message }
+    }
 }
 
 /// The end of a rollout.
@@ -150,6 +169,7 @@ fn body(stored: Stored<Rollout>) -> RolloutBody {
         stable: RolloutSide::of(stable, None),
         candidate: RolloutSide::of(candidate, None),
         verdict: None,
+        last_refusal: None,
         by,
         since: timestamps::text(since),
         ended: ended.map(Into::into),
@@ -157,11 +177,13 @@ fn body(stored: Stored<Rollout>) -> RolloutBody {
 }
 
 /// A rollout with its present figures.
-fn detailed(app: &App, stored: Stored<Rollout>) -> Result<Json<RolloutBody>> {
-    let both = figures(app, &short(&stored.id))?;
+fn detailed(app: &App, organization: &str, stored: Stored<Rollout>) -> Result<Json<RolloutBody>> {
+    let both = figures(app, organization, &stored)?;
+    let refusal = progress(Repository::of(app.catalogue(), organization), &stored.id)?.body.last_refusal;
     let verdict = judge(&stored.body.plan, &both).filter(|_| stored.body.ended.is_none());
     let mut shown = body(stored);
     shown.verdict = verdict.map(|verdict| VerdictBody { status: verdict.name(), reasons: verdict.reasons().to_vec() });
+    shown.last_refusal = refusal.map(Into::into);
     (shown.stable.figures, shown.candidate.figures) = (Some(both.stable), Some(both.candidate));
     Ok(Json(shown))
 }
@@ -202,7 +224,7 @@ async fn get(
     app.run(move |app| {
         let workflow = found(app, &caller, &id)?;
         let repository = Repository::of(app.catalogue(), &caller.organization);
-        detailed(app, repository.require::<Rollout>(&rollout_key(&workflow.id, &rollout))?)
+        detailed(app, &caller.organization, repository.require::<Rollout>(&rollout_key(&workflow.id, &rollout))?)
     })
     .await
 }
@@ -245,7 +267,7 @@ async fn decide(
     let decision = Decision::of_person(status, request.reason)?;
     app.run(move |app| {
         let ended = end(app, &caller, &rollout, &decision, || found(app, &caller, &id))?;
-        detailed(app, ended)
+        detailed(app, &caller.organization, ended)
     })
     .await
 }

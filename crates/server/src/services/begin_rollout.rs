@@ -12,13 +12,13 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        ActiveRollout, Rollout, RolloutPlan, RolloutVersion, Source, WatchedRollout, Workflow,
+        ActiveRollout, ProposedChange, Rollout, RolloutPlan, RolloutVersion, Source, WatchedRollout, Workflow,
         repository::{Repository, Stored, entry},
         rollout_key, version_id,
     },
     services::{
         approvers::warnings_for_save,
-        compile::{check_circle, compile, keep},
+        compile::{check_circle, check_started, compile, keep},
         proposal_review,
         save_workflow::{Origin, Saved, check_owner, document_of, history},
         version_numbers::number,
@@ -45,8 +45,13 @@ impl NewRollout {
     }
 }
 
-/// Checks that a workflow can begin a rollout.
-pub(crate) fn check_can_begin(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
+/// Checks that a workflow can begin a rollout with the definition of a proposal.
+pub(crate) fn check_can_begin(
+    app: &App,
+    caller: &Caller,
+    workflow: &Stored<Workflow>,
+    change: &ProposedChange,
+) -> Result<()> {
     if workflow.body.drain.is_some() {
         let message = format!(
             "The workflow `{}` drains: wait for the older executions, or end the drain, before a rollout.",
@@ -60,10 +65,33 @@ pub(crate) fn check_can_begin(app: &App, caller: &Caller, workflow: &Stored<Work
         running += usize::from(stored.is_ok());
     }
     if running < ROLLOUTS_MAX {
-        return Ok(());
+        return check_candidate(app, repository, workflow, change);
     }
     let message = format!("{running} workflows of the organization have rollouts: promote or abort one of them.");
     Err(Problem::new(Code::Conflict, message))
+}
+
+/// Refuses a candidate that starts missing or disabled workflows, since no start could take it. The proposal stays approved.
+fn check_candidate(
+    app: &App,
+    repository: Repository<'_>,
+    workflow: &Stored<Workflow>,
+    change: &ProposedChange,
+) -> Result<()> {
+    let candidate = Workflow { data: change.data.clone(), hash: change.hash.clone(), ..workflow.body.clone() };
+    match check_started(app, repository, &candidate) {
+        // The application itself refuses an invalid definition, and the proposal fails.
+        Err(problem) if problem.code == Code::InvalidDefinition => Ok(()),
+        Err(problem) if matches!(problem.code, Code::ValidationError | Code::WorkflowDisabled | Code::Conflict) => {
+            let message = format!(
+                "The rollout cannot begin, since no start could take the candidate: {}. Save or enable that workflow, or \
+                 propose another definition.",
+                problem.message.trim_end_matches('.')
+            );
+            Err(Problem::new(Code::Conflict, message))
+        }
+        other => other,
+    }
 }
 
 /// Prepares the change that begins a rollout with the definition of a proposal.
@@ -112,7 +140,7 @@ pub(crate) fn begin(
     change.puts.insert(0, repository.put(&id, &body, stored.version)?);
     let after = Stored { id, version: stored.version + 1, body };
     change.puts.extend(rows(app, caller, &after, (proposal, tried), new)?);
-    change.audit.push(entry(caller, "workflow.rollout_begin", &after.id, detail(proposal, &after.body, new)));
+    change.audit.push(entry(caller, "workflow.rollout_begin", &after.id, detail(caller, proposal, &after.body, new)));
     Ok((change, Saved { stored: after, warnings, ends_drain: false }))
 }
 
@@ -145,11 +173,11 @@ fn rows(
     Ok(puts)
 }
 
-fn detail(proposal: &str, workflow: &Workflow, new: &NewRollout) -> Value {
+fn detail(caller: &Caller, proposal: &str, workflow: &Workflow, new: &NewRollout) -> Value {
     let plan = serde_json::to_string(&new.plan).unwrap_or_default();
     let plan = serde_json::from_str::<Data>(&plan).unwrap_or_default().0;
     let candidate = workflow.rollout.as_ref().map(|active| &active.candidate);
-    Value::map([
+    let detail = [
         ("rollout", Value::from(new.id.as_str())),
         ("proposal", proposal.into()),
         ("stable", workflow.hash.as_str().into()),
@@ -157,5 +185,6 @@ fn detail(proposal: &str, workflow: &Workflow, new: &NewRollout) -> Value {
         ("version", candidate.map_or(Value::Null, |candidate| candidate.version.as_str().into())),
         ("whileRunning", new.while_running.into()),
         ("plan", plan),
-    ])
+    ];
+    Value::map(detail.into_iter().chain(caller.made_by_detail()))
 }

@@ -142,14 +142,8 @@ pub(crate) fn request_of(
     // The definition and the drain of a workflow are one row, so a start of a new definition knows of its drain.
     let mut drains = workflow.drain.is_some();
     let workflows = plan_tree(&plan, |name| -> Result<Arc<Plan>, NotResolved> {
-        let child = resolve_started(repository, &workflow.user, name, &PendingChange::default())?.ok_or_else(|| {
-            NotResolved(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
-        })?;
-        if !child.body.enabled {
-            let message = format!("it starts `{name}`, which is disabled");
-            return Err(NotResolved(Problem::new(Code::WorkflowDisabled, message)));
-        }
-        let Chosen { workflow: child, rollout } = choose(repository, &child, key)?;
+        let child = started_by(repository, &workflow.user, name)?;
+        let Chosen { workflow: child, rollout, .. } = choose(repository, &child, key)?;
         known.insert(name.into(), Value::map(trigger_fields(&child).into_iter().chain(rollout)));
         drains |= child.body.drain.is_some();
         Ok(plan_of(app, repository.organization(), &child.body)?.plan)
@@ -165,6 +159,28 @@ pub(crate) fn request_of(
         trigger.insert(WORKFLOWS_IN_TRIGGER.into(), known.into());
     }
     Ok(request)
+}
+
+/// Finds a workflow that another one of this owner starts. A missing or a disabled one is an error.
+fn started_by(repository: Repository<'_>, owner: &str, name: &str) -> Result<Stored<Workflow>, NotResolved> {
+    let child = resolve_started(repository, owner, name, &PendingChange::default())?.ok_or_else(|| {
+        NotResolved(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
+    })?;
+    if !child.body.enabled {
+        let message = format!("it starts `{name}`, which is disabled");
+        return Err(NotResolved(Problem::new(Code::WorkflowDisabled, message)));
+    }
+    Ok(child)
+}
+
+/// Checks that all workflows exist and are enabled that a workflow starts directly or indirectly.
+pub(crate) fn check_started(app: &App, repository: Repository<'_>, workflow: &Workflow) -> Result<()> {
+    let plan = plan_of(app, repository.organization(), workflow)?.plan;
+    let tree = plan_tree(&plan, |name| -> Result<Arc<Plan>, NotResolved> {
+        let child = started_by(repository, &workflow.user, name)?;
+        Ok(plan_of(app, repository.organization(), &child.body)?.plan)
+    });
+    tree.map(drop).map_err(|NotResolved(problem)| problem)
 }
 
 /// The entries of an execution's trigger that identify its workflow in the catalogue.

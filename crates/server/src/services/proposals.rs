@@ -1,5 +1,7 @@
 //! Proposals of changes: creates, reviews and applies them, and returns workflows to earlier definitions.
 
+use std::collections::BTreeMap;
+
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{document::Document, limits::REASON_CHARS_MAX, value::Value};
 use mainspring_store::{Change, Filter};
@@ -9,6 +11,7 @@ use crate::{
     auth::{
         caller::{Caller, Kind},
         execution_access::visible_execution,
+        permission::Role,
         token::random,
     },
     http::{
@@ -16,8 +19,8 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        Applied, Author, Proposal, ProposalStatus, ProposedChange, Review, SHADOW_FEATURE, Source, Workflow, Written,
-        proposal_key,
+        Applied, Author, Member, Proposal, ProposalStatus, ProposedChange, Review, SHADOW_FEATURE, Source, Workflow,
+        Written, proposal_key,
         repository::{Repository, Stored, entry, with_retries},
     },
     services::{
@@ -29,7 +32,7 @@ use crate::{
         proposal_status::{Move, after, status_at},
         rollout_choice::check_none,
         save_workflow::{Draft, Origin, Saved, replacement},
-        scenarios::{self, Verdict},
+        scenarios::{LastVerdict, Verdict},
     },
 };
 
@@ -39,6 +42,9 @@ pub(super) const TRIES: usize = 5;
 /// Most open proposals of one workflow: more than people review, and few enough that a program that proposes in a loop is
 /// stopped.
 const OPEN_MAX: usize = 100;
+
+/// Most open proposals of one workflow by sessions and members with the role `agent`: people always have room for theirs.
+const OPEN_BY_PROGRAMS_MAX: usize = 20;
 
 /// Expired proposals that one creation marks. Each is written with its definition.
 const MARKED_MAX: usize = 8;
@@ -138,6 +144,8 @@ pub(crate) fn create(
     }
     check_permits(app, caller, &workflow)?;
     check_base(&new.base_hash, &workflow)?;
+    // The scenarios take seconds, so a proposal without room ends before they run. The transaction checks it again.
+    expire(repository, caller, &workflow, now, &mut Change::default())?.check(caller, &workflow)?;
     let compiled = compile(app, &caller.organization, &Document::placeless(new.data.0.clone()))?;
     let hash = compiled.workflow_hash.prefixed();
     if hash == workflow.body.hash {
@@ -151,6 +159,8 @@ pub(crate) fn create(
         summary: summary.clone(),
         rationale: rationale.clone(),
     };
+    let judged = (&data.0, change.hash.as_str());
+    let scenario_failure = LastVerdict::default().judge(app, &caller.organization, &workflow, judged)?.failure();
     let body = Proposal {
         workflow: workflow.id.clone(),
         workflow_created_at: workflow.body.created_at,
@@ -162,7 +172,7 @@ pub(crate) fn create(
         applied: None,
         failure: None,
         shadow: None,
-        scenario_failure: scenarios::judge(app, &caller.organization, &workflow, &data.0)?.failure(),
+        scenario_failure,
         expires_at,
         created_at: now,
         updated_at: now,
@@ -171,11 +181,7 @@ pub(crate) fn create(
     let subject = subject(app, repository, &workflow.body.user, &body)?;
     with_retries(app.catalogue(), TRIES, || {
         let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
-        let open = expire(repository, caller, &workflow, now, &mut change)?;
-        if open >= OPEN_MAX {
-            let message = format!("The workflow `{}` has {open} open proposals: review or reject some.", workflow.id);
-            return Err(Problem::new(Code::RateLimited, message));
-        }
+        expire(repository, caller, &workflow, now, &mut change)?.check(caller, &workflow)?;
         change.puts.push(repository.put(&proposal_key(&workflow.id, &id), &body, 0)?);
         change.audit.push(audit(
             caller,
@@ -266,6 +272,7 @@ pub(crate) fn apply(
     find: impl Fn() -> Result<Stored<Workflow>>,
 ) -> Result<(Shown, Saved)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
+    let verdict = LastVerdict::default();
     let outcome = with_retries(app.catalogue(), TRIES, || {
         let workflow = find()?;
         check_decides(caller, &workflow)?;
@@ -275,14 +282,14 @@ pub(crate) fn apply(
         if stored.body.status != ProposalStatus::Approved {
             return Err(not_approved(&status_at(&stored.body, &workflow, now)));
         }
-        check_running(app, caller, &workflow, treatment)?;
+        check_running(app, caller, &workflow, (treatment, &stored.body.change))?;
         stored.body.updated_at = now;
         if now >= stored.body.expires_at {
             let problem = Problem::new(Code::Conflict, "The proposal has expired.");
             let moved = moved(repository, caller, id, stored, Move::Expire, &problem.message, &mut change);
             return moved.map(|()| (change, Outcome(Err(problem))));
         }
-        match applied(app, caller, (id, treatment), &stored.body, &workflow) {
+        match applied(app, caller, (id, treatment, &verdict), &stored.body, &workflow) {
             Ok((mut change, saved, subject)) => {
                 let (version, by) = (new_version(&saved), caller.user.clone());
                 let while_running = Some(treatment.while_running.name().into());
@@ -382,10 +389,15 @@ pub(crate) fn end_drain(
 }
 
 /// Checks that the executions that run permit an application.
-fn check_running(app: &App, caller: &Caller, workflow: &Stored<Workflow>, treatment: &Treatment) -> Result<()> {
+fn check_running(
+    app: &App,
+    caller: &Caller,
+    workflow: &Stored<Workflow>,
+    (treatment, change): (&Treatment, &ProposedChange),
+) -> Result<()> {
     check_none(&workflow.id, &workflow.body)?;
     if treatment.rollout.is_some() {
-        return check_can_begin(app, caller, workflow);
+        return check_can_begin(app, caller, workflow, change);
     }
     match treatment.while_running {
         WhileRunning::Pin => Ok(()),
@@ -428,8 +440,7 @@ pub(super) fn check_reviewed(
     proposal: &Proposal,
     workflow: &Stored<Workflow>,
 ) -> Result<()> {
-    let repository = Repository::of(app.catalogue(), &caller.organization);
-    match reviewed(app, caller, repository, proposal, workflow) {
+    match reviewed(app, caller, &LastVerdict::default(), proposal, workflow) {
         Ok(_) => Ok(()),
         Err(Refusal::Later(problem) | Refusal::Void(problem) | Refusal::Failed(problem)) => Err(problem),
     }
@@ -449,18 +460,17 @@ enum Refusal {
 fn applied(
     app: &App,
     caller: &Caller,
-    (id, treatment): (&str, &Treatment),
+    (id, treatment, verdict): (&str, &Treatment, &LastVerdict),
     proposal: &Proposal,
     workflow: &Stored<Workflow>,
 ) -> Result<(Change, Saved, Subject), Refusal> {
-    let repository = Repository::of(app.catalogue(), &caller.organization);
     check_base(&proposal.change.base_hash, workflow).map_err(failed)?;
     if proposal.workflow_created_at != workflow.body.created_at {
         let message = "The proposal is for a deleted workflow of this id.";
         return Err(Refusal::Failed(Problem::new(Code::Conflict, message)));
     }
     check_permits(app, caller, workflow).map_err(failed)?;
-    let subject = reviewed(app, caller, repository, proposal, workflow)?;
+    let subject = reviewed(app, caller, verdict, proposal, workflow)?;
     let (change, saved) = match &treatment.rollout {
         Some(new) => begin(app, caller, workflow.clone(), (id, &proposal.change.data), new),
         None => {
@@ -485,10 +495,11 @@ fn failed(problem: Problem) -> Refusal {
 fn reviewed(
     app: &App,
     caller: &Caller,
-    repository: Repository<'_>,
+    verdict: &LastVerdict,
     proposal: &Proposal,
     workflow: &Stored<Workflow>,
 ) -> Result<Subject, Refusal> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
     let subject = subject(app, repository, &workflow.body.user, proposal).map_err(failed)?;
     let approvals = || proposal.reviews.iter().filter(|review| review.approve && !review.is_void);
     if !approvals().any(|review| review.hash == subject.hash) {
@@ -505,7 +516,8 @@ fn reviewed(
     if proposal.shadow.is_none() && requires(app, caller, SHADOW_FEATURE).map_err(failed)? {
         return Err(Refusal::Void(Problem::new(Code::Conflict, NO_SHADOW)));
     }
-    match scenarios::judge(app, &caller.organization, workflow, &proposal.change.data.0).map_err(failed)? {
+    let definition = (&proposal.change.data.0, proposal.change.hash.as_str());
+    match verdict.judge(app, &caller.organization, workflow, definition).map_err(failed)? {
         Verdict::Hold => Ok(subject),
         Verdict::Violated(why) => Err(Refusal::Failed(Problem::new(Code::Conflict, why))),
         Verdict::Unfinished(why) => Err(Refusal::Later(Problem::new(Code::Unavailable, why))),
@@ -570,6 +582,36 @@ fn not_approved(status: &ProposalStatus) -> Problem {
     Problem::new(Code::Conflict, message)
 }
 
+/// Numbers of open proposals of a workflow.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Open {
+    all: usize,
+    /// Those of sessions and of members with the role `agent`.
+    by_programs: usize,
+}
+
+impl Open {
+    /// Checks that there is room for one more.
+    fn check(&self, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
+        let Self { all, by_programs } = *self;
+        let message = if all >= OPEN_MAX {
+            format!("The workflow `{}` has {all} open proposals: review or reject some.", workflow.id)
+        } else if by_programs >= OPEN_BY_PROGRAMS_MAX && is_of_program(&caller.kind, caller.role) {
+            format!(
+                "The workflow `{}` has {by_programs} open proposals of sessions and agents: people review or reject some first.",
+                workflow.id
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Problem::new(Code::RateLimited, message))
+    }
+}
+
+fn is_of_program(kind: &Kind, role: Role) -> bool {
+    *kind != Kind::Person || role == Role::Agent
+}
+
 /// Marks open proposals of a workflow whose time is over, and counts the others.
 fn expire(
     repository: Repository<'_>,
@@ -577,8 +619,8 @@ fn expire(
     workflow: &Stored<Workflow>,
     now: u64,
     change: &mut Change,
-) -> Result<usize> {
-    let (mut open, mut marked) = (0, 0);
+) -> Result<Open> {
+    let (mut open, mut marked, mut roles) = (Open::default(), 0, BTreeMap::new());
     for stored in repository.all::<Proposal>(Some(("open", workflow.id.clone()))) {
         let mut stored = stored?;
         match status_at(&stored.body, workflow, now) {
@@ -592,13 +634,28 @@ fn expire(
             // It was for a deleted workflow with this id, and can never be current again.
             _ if stored.body.workflow_created_at != workflow.body.created_at => {}
             // A superseded proposal counts: a rollback can make it current again.
-            _ => open += 1,
+            _ => {
+                open.all += 1;
+                let author = stored.body.author;
+                open.by_programs +=
+                    usize::from(author.session.is_some() || is_agent(repository, author.user, &mut roles)?);
+            }
         }
-        if open >= OPEN_MAX {
+        if open.all >= OPEN_MAX {
             break;
         }
     }
     Ok(open)
+}
+
+/// True if a member has the role `agent`. Members that were read before are in `roles`.
+fn is_agent(repository: Repository<'_>, user: String, roles: &mut BTreeMap<String, bool>) -> Result<bool> {
+    if let Some(known) = roles.get(&user) {
+        return Ok(*known);
+    }
+    let is_agent = repository.get::<Member>(&user)?.is_some_and(|member| member.body.role == Role::Agent);
+    roles.insert(user, is_agent);
+    Ok(is_agent)
 }
 
 /// The author of a proposal. A session proposes for the workflow of its own execution only.
@@ -638,7 +695,7 @@ pub(super) fn audit<const N: usize>(
         ("base", proposal.change.base_hash.as_str().into()),
         ("hash", proposal.change.hash.as_str().into()),
     ];
-    entry(caller, action, id, Value::map(own.into_iter().chain(details)))
+    entry(caller, action, id, Value::map(own.into_iter().chain(details).chain(caller.made_by_detail())))
 }
 
 #[cfg(test)]
@@ -706,7 +763,7 @@ mod tests {
         let count = || {
             let mut change = Change::default();
             let open = expire(repository, &caller, &workflow(), 100, &mut change).unwrap();
-            (open, change.puts.len())
+            (open.all, change.puts.len())
         };
         assert_eq!(count(), (OPEN_MAX - 1, MARKED_MAX));
         add(OPEN_MAX + 19, 200);

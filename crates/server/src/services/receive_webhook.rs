@@ -11,7 +11,7 @@ use mainspring_kernel::value::{Map, Value};
 use mainspring_store::{ExecutionRow, Origin};
 use mainspring_triggers::{
     idempotency::{delivery_key, verified_key},
-    limits::{DELIVERY_ID_BYTES_MAX, REPEATED_WITHIN_MS},
+    limits::{DELIVERY_ID_BYTES_MAX, HOPS_MAX, REPEATED_WITHIN_MS},
     webhook::{Encoding, HmacScheme, Scheme, SignedContent, Verified, Verifier},
 };
 
@@ -26,6 +26,7 @@ use crate::{
         repository::{Repository, Stored},
     },
     services::{
+        events::hops,
         fire_trigger::{Fired, Firing, fire, log_run},
         run_log::RunEntry,
         trigger_config::verifier,
@@ -240,9 +241,17 @@ async fn start(
     if !target.trigger.body.enabled {
         return Err(Problem::new(Code::TriggerDisabled, "This webhook is disabled and starts nothing."));
     }
+    let hops = hops::of_headers(&delivery.headers);
+    if hops > HOPS_MAX {
+        let message = format!(
+            "{HOPS_MAX} webhooks with events of executions led to this one, so it starts nothing: a subscription sends the \
+             events of executions that its own events start. Restrict its workflows."
+        );
+        return Err(Problem::new(Code::Conflict, message));
+    }
     let (event, mapped) = read_event(app, target, &delivery).await?;
     let idempotency_key = key_of(app, target, &delivery, identity, now).await?;
-    let metadata = Map::from(
+    let mut metadata = Map::from(
         [
             ("deliveryId", identity.0.into()),
             ("method", delivery.method.as_str().into()),
@@ -252,6 +261,9 @@ async fn start(
         ]
         .map(|(key, value): (&str, Value)| (key.to_string(), value)),
     );
+    if hops > 0 {
+        metadata.insert(hops::FIELD.into(), hops.into());
+    }
     let variables = mapped.variables.clone();
     let firing = Firing { source: "webhook", idempotency_key, metadata, variables };
     Ok((fire(app, &target.organization, &target.trigger, firing).await?, mapped))

@@ -34,12 +34,14 @@ pub(crate) struct Chosen<'a> {
     pub workflow: Cow<'a, Stored<Workflow>>,
     /// The entry of the trigger that says why; `None` without a rollout.
     pub rollout: Option<(&'static str, Value)>,
+    /// The bucket of the start in a rollout, if it takes the candidate.
+    pub candidate_bucket: Option<u64>,
 }
 
 /// Chooses the definition of a start by its key. The same key gets the same one for as long as the rollout runs.
 pub(crate) fn choose<'a>(repository: Repository<'_>, workflow: &'a Stored<Workflow>, key: &str) -> Result<Chosen<'a>> {
     let Some(rollout) = &workflow.body.rollout else {
-        return Ok(Chosen { workflow: Cow::Borrowed(workflow), rollout: None });
+        return Ok(stable(workflow, None));
     };
     let bucket = bucket(&rollout.id, key);
     let is_candidate = bucket < u64::from(rollout.percent) * (BUCKETS / 100);
@@ -51,12 +53,17 @@ pub(crate) fn choose<'a>(repository: Repository<'_>, workflow: &'a Stored<Workfl
     ]);
     let said = Some((ROLLOUT_IN_TRIGGER, said));
     if !is_candidate {
-        return Ok(Chosen { workflow: Cow::Borrowed(workflow), rollout: said });
+        return Ok(stable(workflow, said));
     }
     let Version { data, hash, version, .. } = version_of(repository, &workflow.id, rollout)?;
     let mut chosen = workflow.clone();
     (chosen.body.data, chosen.body.hash, chosen.body.version) = (data, hash, version);
-    Ok(Chosen { workflow: Cow::Owned(chosen), rollout: said })
+    Ok(Chosen { workflow: Cow::Owned(chosen), rollout: said, candidate_bucket: Some(bucket) })
+}
+
+/// A start with the definition of the workflow.
+pub(super) fn stable<'a>(workflow: &'a Stored<Workflow>, rollout: Option<(&'static str, Value)>) -> Chosen<'a> {
+    Chosen { workflow: Cow::Borrowed(workflow), rollout, candidate_bucket: None }
 }
 
 /// The name of a side, as in the column of executions.

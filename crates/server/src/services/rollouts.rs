@@ -6,7 +6,7 @@ use mainspring_store::{Change, Removal};
 
 use crate::{
     app::App,
-    auth::caller::Caller,
+    auth::{caller::Caller, permission::Permission},
     http::problem::{Code, Problem, Result},
     resources::{
         ActiveRollout, BothFigures, Proposal, Rollout, RolloutEnd, RolloutStatus, Source, Version, VersionReturn,
@@ -61,6 +61,7 @@ pub(crate) fn end(
         let workflow = find()?;
         // The server aborts also for a member who may no longer decide.
         if !decision.automatic || decision.is_promotion() {
+            caller.require(Permission::ApprovalsDecide)?;
             check_decides(caller, &workflow)?;
         }
         let rollout = repository.require::<Rollout>(&rollout_key(&workflow.id, id))?;
@@ -70,14 +71,14 @@ pub(crate) fn end(
         }
         let active = workflow.body.rollout.clone().filter(|active| active.id == id);
         let active = active.ok_or_else(|| Problem::new(Code::Conflict, "The rollout is of a deleted workflow."))?;
-        let both = decision.figures.clone().map_or_else(|| figures(app, id), Ok)?;
+        let both = decision.figures.clone().map_or_else(|| figures(app, &caller.organization, &rollout), Ok)?;
         let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
         let after = match decision.is_promotion() {
             true => promoted(app, caller, &workflow, &rollout.body, &active, &mut change)?,
             false => Workflow { rollout: None, updated_at: now_ms(), ..workflow.body.clone() },
         };
         change.puts.push(repository.put(&workflow.id, &after, workflow.version)?);
-        change.audit.push(entry(caller, action(decision), &workflow.id, detail(id, &rollout.body, decision, &both)));
+        change.audit.push(entry(caller, action(decision), &workflow.id, detail(caller, &rollout, decision, &both)));
         let ended = RolloutEnd {
             status: decision.status,
             by: caller.user.clone(),
@@ -104,8 +105,10 @@ fn action(decision: &Decision) -> &'static str {
     if decision.is_promotion() { "workflow.rollout_promote" } else { "workflow.rollout_abort" }
 }
 
-fn detail(id: &str, rollout: &Rollout, decision: &Decision, both: &BothFigures) -> Value {
-    Value::map([
+fn detail(caller: &Caller, stored: &Stored<Rollout>, decision: &Decision, both: &BothFigures) -> Value {
+    let rollout = &stored.body;
+    let id = stored.id.split_once('/').map_or(stored.id.as_str(), |(_, id)| id);
+    let detail = [
         ("rollout", Value::from(id)),
         ("proposal", rollout.proposal.as_str().into()),
         ("stable", rollout.stable.hash.as_str().into()),
@@ -113,7 +116,8 @@ fn detail(id: &str, rollout: &Rollout, decision: &Decision, both: &BothFigures) 
         ("automatic", decision.automatic.into()),
         ("reason", decision.reason.as_str().into()),
         ("figures", figures_value(both)),
-    ])
+    ];
+    Value::map(detail.into_iter().chain(caller.made_by_detail()))
 }
 
 /// The workflow after a promotion, with the entry of its history that says so.

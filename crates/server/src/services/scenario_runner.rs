@@ -7,7 +7,8 @@ use mainspring_kernel::value::Value;
 
 /// Runs scenarios. The simulator implements it.
 pub trait ScenarioRunner: Send + Sync {
-    /// Runs the cases of a text in their order. A case fails if it reaches a bound.
+    /// Runs the cases of a text in their order. A case fails if it reaches a bound. The work ends soon after `is_over` returns
+    /// true, also while it reads the text.
     ///
     /// # Errors
     /// Fails with several lines of text if the scenarios cannot be read.
@@ -29,12 +30,21 @@ pub struct ScenarioRun {
     pub evaluator: Arc<dyn Evaluator>,
     /// Only cases whose name contains this text.
     pub only: Option<String>,
-    /// Most cases.
-    pub cases_max: usize,
-    /// Bytes of the journals of one run.
-    pub journal_bytes_max: usize,
+    /// Most cases, mistakes and bytes.
+    pub bounds: RunBounds,
     /// Returns true once the run must stop.
     pub is_over: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// The bounds of scenarios that run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunBounds {
+    /// Most cases, counted before any of them is read.
+    pub cases_max: usize,
+    /// Most mistakes of the text that the error has. It counts the others.
+    pub problems_max: usize,
+    /// Bytes of the journals of one run.
+    pub journal_bytes_max: usize,
 }
 
 /// The result of a case.

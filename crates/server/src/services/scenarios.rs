@@ -1,6 +1,7 @@
 //! Runs scenarios on virtual time with scripted effects: those of a request, and those that are stored with a workflow.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
@@ -23,7 +24,7 @@ use crate::{
     },
     services::{
         compile_budget::Charged,
-        scenario_runner::{FindDefinition, ScenarioReport, ScenarioRun, Scenarios},
+        scenario_runner::{FindDefinition, RunBounds, ScenarioReport, ScenarioRun, Scenarios},
         workflow_names::{PendingChange, resolve_started},
     },
 };
@@ -39,6 +40,12 @@ const JOURNAL_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Most cases of one request: more than the tests of a workflow have.
 const CASES_MAX: usize = 200;
+
+/// Most mistakes of a text in a response: more than an author corrects at a time.
+const PROBLEMS_MAX: usize = 50;
+
+/// Most characters of those mistakes. Each has its line and a help text.
+const PROBLEMS_CHARS_MAX: usize = 40_000;
 
 /// Most files of one workflow, and bytes of all of them: more than people write, and little for a row of the store.
 const FILES_MAX: usize = 20;
@@ -82,7 +89,8 @@ fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, 
     let Some(Scenarios(runner)) = &app.settings.scenarios else {
         return Err(Problem::new(Code::NotAvailable, "This server cannot run scenarios."));
     };
-    let is_over: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || Instant::now() >= ends_at);
+    let is_dropped = app.request_is_dropped();
+    let is_over: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || is_dropped() || Instant::now() >= ends_at);
     let (evaluator, tenant, budget) = (app.evaluator.clone(), organization.to_string(), app.budget());
     let evaluator: Arc<dyn Evaluator> = Arc::new(Charged { evaluator, tenant, budget });
     let (mut all, mut left) = (Vec::new(), CASES_MAX);
@@ -94,12 +102,11 @@ fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, 
             workflows: children(app, organization, owner, unread.clone()),
             evaluator: evaluator.clone(),
             only: requested.only.clone(),
-            cases_max: left,
-            journal_bytes_max: JOURNAL_BYTES_MAX,
+            bounds: RunBounds { cases_max: left, problems_max: PROBLEMS_MAX, journal_bytes_max: JOURNAL_BYTES_MAX },
             is_over: is_over.clone(),
         };
         let reports = runner.run(&run).map_err(|why| {
-            let why = cut(&why, VIOLATION_CHARS_MAX);
+            let why = cut(&why, PROBLEMS_CHARS_MAX);
             Problem::field("scenarios", format!("{file}: {why}"))
         });
         // A child that could not be read is a problem of the store, and not of the scenario that lacks it.
@@ -109,6 +116,10 @@ fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, 
         let reports = reports?;
         left = left.saturating_sub(reports.len());
         all.extend(reports.into_iter().map(|report| Ran { file: file.clone(), report: bounded(report) }));
+    }
+    // A case that was cut short for this reason is not a failed one.
+    if app.request_is_dropped()() {
+        return Err(Problem::new(Code::Unavailable, "The client has disconnected."));
     }
     if app.budget().is_late() {
         let message = "No worker was free to run the functions of the scenarios: try again in a second.";
@@ -252,6 +263,7 @@ fn check(files: &BTreeMap<String, String>) -> Result<()> {
 }
 
 /// The result of the scenarios of a workflow with another definition.
+#[derive(Debug, Clone)]
 pub(crate) enum Verdict {
     /// All hold, or there are none.
     Hold,
@@ -271,21 +283,54 @@ impl Verdict {
     }
 }
 
-/// Runs the scenarios of a workflow with another definition.
-pub(crate) fn judge(app: &App, organization: &str, workflow: &Stored<Workflow>, definition: &Value) -> Result<Verdict> {
-    let Some(stored) = find(Repository::of(app.catalogue(), organization), &workflow.id)? else {
-        return Ok(Verdict::Hold);
-    };
-    let files = stored.body.files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+/// The last verdict of a request, with the hashes of the definition and of the scenarios. A transaction that is tried again
+/// after a conflict does not run the same scenarios again.
+#[derive(Debug, Default)]
+pub(crate) struct LastVerdict(RefCell<Option<(String, String, Verdict)>>);
+
+impl LastVerdict {
+    /// Runs the scenarios of a workflow with another definition, unless the last verdict is about both of them.
+    pub(crate) fn judge(
+        &self,
+        app: &App,
+        organization: &str,
+        workflow: &Stored<Workflow>,
+        (definition, definition_hash): (&Value, &str),
+    ) -> Result<Verdict> {
+        let Some(stored) = find(Repository::of(app.catalogue(), organization), &workflow.id)? else {
+            return Ok(Verdict::Hold);
+        };
+        let scenarios_hash = hash(&stored.body);
+        if let Some((of, by, verdict)) = &*self.0.borrow()
+            && (of.as_str(), by) == (definition_hash, &scenarios_hash)
+        {
+            return Ok(verdict.clone());
+        }
+        let verdict = judge_by(app, organization, workflow, definition, stored.body)?;
+        *self.0.borrow_mut() = Some((definition_hash.into(), scenarios_hash, verdict.clone()));
+        Ok(verdict)
+    }
+}
+
+fn judge_by(
+    app: &App,
+    organization: &str,
+    workflow: &Stored<Workflow>,
+    definition: &Value,
+    scenarios: WorkflowScenarios,
+) -> Result<Verdict> {
+    let files = scenarios.files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
     let requested = Requested { files, definition: Some(definition.clone()), only: None };
     let ends_at = Instant::now() + TIME_MAX;
-    let ran = run_until(app, organization, &workflow.body.user, &requested, ends_at)?;
+    let ran = run_until(app, organization, &workflow.body.user, &requested, ends_at);
+    // Also an error may be one of the time, which would end the proposal otherwise.
     if Instant::now() >= ends_at {
         return Ok(Verdict::Unfinished(format!(
             "The scenarios of the workflow did not end in {} s: try again later, or make them smaller.",
             TIME_MAX.as_secs()
         )));
     }
+    let ran = ran?;
     let failed: Vec<&Ran> = ran.iter().filter(|ran| !ran.holds()).collect();
     let Some(first) = failed.first() else { return Ok(Verdict::Hold) };
     let why = first.report.failures.first().map(|why| cut(why, VIOLATION_CHARS_MAX)).unwrap_or_default();

@@ -4,7 +4,6 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
     future::Future,
-    ops::Bound,
 };
 
 use mainspring_store::ReadLimit;
@@ -18,9 +17,10 @@ use crate::{
         request_slots::{Account, Kind, on_account},
     },
     resources::{
-        DueSchedule, due_ms,
+        DueSchedule, due_id, due_ms,
         repository::{Listing, Repository, Resource, Stored},
     },
+    services::turns::Turns,
 };
 
 /// Rows that are done at a time, and those of one organization: as many as its request slots.
@@ -40,6 +40,10 @@ const PAGE: usize = 500;
 
 /// A row of the installation whose id begins with the time at which it is due ([`due_id`](crate::resources::due_id)).
 pub(super) trait DueRow: Resource + Clone {
+    /// The longest delay of a row, if there is one. A row that is due later was written before the clock was set back, and
+    /// is due at once.
+    const LONGEST_DELAY_MS: Option<u64>;
+
     /// Id of the organization.
     fn organization(&self) -> &str;
 
@@ -48,6 +52,9 @@ pub(super) trait DueRow: Resource + Clone {
 }
 
 impl DueRow for DueSchedule {
+    /// The next tick can be years ahead.
+    const LONGEST_DELAY_MS: Option<u64> = None;
+
     fn organization(&self) -> &str {
         &self.organization
     }
@@ -60,11 +67,8 @@ impl DueRow for DueSchedule {
 
 /// Due rows of a node: those that wait, and those that are done now.
 pub(super) struct Rounds<R> {
-    /// The rows that wait, by organization.
-    waiting: BTreeMap<String, VecDeque<Stored<R>>>,
+    waiting: Turns<Stored<R>>,
     now_ms: u64,
-    /// The organization that had the last turn.
-    last: String,
     /// The tasks with the organization and the id of their rows.
     running: JoinSet<()>,
     rows: HashMap<Id, (String, String)>,
@@ -72,8 +76,7 @@ pub(super) struct Rounds<R> {
 
 impl<R> Default for Rounds<R> {
     fn default() -> Self {
-        let (waiting, now_ms, last) = (BTreeMap::new(), 0, String::new());
-        Self { waiting, now_ms, last, running: JoinSet::new(), rows: HashMap::new() }
+        Self { waiting: Turns::default(), now_ms: 0, running: JoinSet::new(), rows: HashMap::new() }
     }
 }
 
@@ -82,9 +85,9 @@ impl<R: DueRow + Send + Sync + 'static> Rounds<R> {
     /// number.
     pub(super) async fn read(&mut self, app: &App) -> Result<usize> {
         let (now_ms, running) = (app.now_ms(), self.rows.values().map(|(_, id)| id.clone()).collect::<HashSet<_>>());
-        self.waiting = app.run(move |app| due_rows(app, now_ms, &running)).await?;
+        self.waiting.replace(app.run(move |app| due_rows(app, now_ms, &running)).await?);
         self.now_ms = now_ms;
-        Ok(self.waiting.values().map(VecDeque::len).sum())
+        Ok(self.waiting.len())
     }
 
     /// Starts work on the rows that wait, up to the bounds.
@@ -110,18 +113,9 @@ impl<R: DueRow + Send + Sync + 'static> Rounds<R> {
 
     /// Takes the next row: the first one of the next organization that is below its bound.
     fn take(&mut self) -> Option<Stored<R>> {
-        let count = |organization: &str| self.rows.values().filter(|(other, _)| other == organization).count();
-        let after = self.waiting.range::<str, _>((Bound::Excluded(self.last.as_str()), Bound::Unbounded));
-        let until = self.waiting.range::<str, _>((Bound::Unbounded, Bound::Included(self.last.as_str())));
-        let mut turns = after.chain(until).map(|(organization, _)| organization);
-        let organization = turns.find(|organization| count(organization) < CONCURRENT_PER_ORGANIZATION_MAX)?.clone();
-        let rows = self.waiting.get_mut(&organization)?;
-        let row = rows.pop_front();
-        if rows.is_empty() {
-            self.waiting.remove(&organization);
-        }
-        self.last = organization;
-        row
+        let rows = &self.rows;
+        let count = |organization: &str| rows.values().filter(|(other, _)| other == organization).count();
+        self.waiting.take(|organization| count(organization) < CONCURRENT_PER_ORGANIZATION_MAX)
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -153,14 +147,20 @@ fn due_rows<R: DueRow>(
     let is_own = R::own(app)?;
     let mut found: BTreeMap<String, VecDeque<_>> = BTreeMap::new();
     let (mut after, mut scanned, mut count) = (None, 0, 0);
-    while scanned < SCANNED_MAX && count < READ_MAX {
+    let latest_ms = R::LONGEST_DELAY_MS.map(|delay_ms| now_ms.saturating_add(delay_ms));
+    let mut is_behind = false;
+    'pages: while scanned < SCANNED_MAX && count < READ_MAX {
         let listing = Listing { after, most: ReadLimit::of(PAGE), ..Listing::default() };
         let page = Repository::of(app.catalogue(), "").list::<R>(listing)?;
         after = page.next_cursor(|last| last.id.clone());
         scanned += page.rows.len();
         for row in page.rows {
-            if due_ms(&row.id).is_some_and(|due_ms| due_ms > now_ms) {
-                return Ok(found);
+            let is_late = |due_ms: u64| latest_ms.is_some_and(|latest_ms| due_ms > latest_ms);
+            if due_ms(&row.id).is_some_and(|due_ms| due_ms > now_ms && !is_late(due_ms)) {
+                let Some(latest_ms) = latest_ms.filter(|_| !is_behind) else { return Ok(found) };
+                // The rows in between wait.
+                (after, is_behind) = (Some(due_id(latest_ms + 1, "")), true);
+                continue 'pages;
             }
             if running.contains(&row.id) || !is_own(&row.body) {
                 continue;
@@ -191,7 +191,9 @@ mod tests {
         let waiting = counts.iter().map(|(organization, count)| {
             (organization.to_string(), (0..*count).map(|number| row(organization, number)).collect())
         });
-        Rounds { waiting: waiting.collect(), ..Rounds::default() }
+        let mut rounds = Rounds::default();
+        rounds.waiting.replace(waiting.collect());
+        rounds
     }
 
     #[test]
@@ -209,7 +211,7 @@ mod tests {
             rounds.rows.insert(task.id(), (row.body.organization, row.id));
         }
         assert_eq!(rounds.rows.len(), CONCURRENT_PER_ORGANIZATION_MAX);
-        rounds.waiting.insert("acme".into(), self::rounds(&[("acme", 1)]).waiting.remove("acme").unwrap());
+        rounds.waiting = self::rounds(&[("acme", 1)]).waiting;
         assert_eq!(rounds.take().map(|row| row.body.organization).as_deref(), Some("acme"));
     }
 }

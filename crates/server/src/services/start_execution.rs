@@ -7,7 +7,7 @@ use mainspring_engine::{StartAnswer, evaluator::ForTenant, start_request::StartR
 use mainspring_kernel::{
     diagnostic::Diagnostic,
     input::{TRIGGER_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
-    plan::{Constraints, Work},
+    plan::{Constraints, Loop, Over, PROPOSE_TOOL, Work},
     secret::{SESSION_TOKEN, references_of},
     value::{Map, Value},
 };
@@ -20,11 +20,13 @@ use crate::{
     resources::{
         Organization, RUNTIME_FEATURE, Workflow,
         repository::{Repository, Stored, entry},
+        rollout_key,
     },
     services::{
         approvers::warnings_for_start,
         compile::{request_of, trigger_fields},
-        rollout_choice::{Chosen, choose},
+        rollout_choice::{Chosen, choose, stable},
+        rollout_progress::count_refused_start,
         workspaces::{self, Start},
     },
 };
@@ -83,9 +85,50 @@ pub(crate) fn prepare(
         return Err(Problem::new(Code::WorkflowDisabled, message));
     }
     let repository = Repository::of(app.catalogue(), &caller.organization);
+    let chosen = choose(repository, workflow, &starting.idempotency_key)?;
+    let (request, warnings) = match chosen.candidate_bucket {
+        None => checked(app, caller, &chosen, starting)?,
+        Some(bucket) => {
+            let checked_candidate = checked(app, caller, &chosen, starting.clone());
+            checked_candidate.map_err(|problem| refused(app, caller, workflow, (starting, bucket), problem))?
+        }
+    };
+    let workspace = workspace(app, caller, &request, &workflow.id)?;
+    Ok((StartRequest { workspace, ..request }, warnings))
+}
+
+/// Counts a start that the candidate of a rollout refuses and the stable definition accepts, and says so in the error. A start
+/// that both refuse says nothing about the candidate.
+fn refused(
+    app: &App,
+    caller: &Caller,
+    workflow: &Stored<Workflow>,
+    (starting, bucket): (Starting, u64),
+    problem: Problem,
+) -> Problem {
+    let is_of_the_server = matches!(problem.code, Code::Unavailable | Code::InternalError | Code::RateLimited);
+    let Some(rollout) = workflow.body.rollout.as_ref().filter(|_| !is_of_the_server) else { return problem };
+    if checked(app, caller, &stable(workflow, None), starting).is_err() {
+        return problem;
+    }
+    count_refused_start(app, &caller.organization, &rollout_key(&workflow.id, &rollout.id), bucket);
+    let message = format!(
+        "{}. The candidate of the rollout `{}` refuses this start, and the present definition accepts it.",
+        problem.message.trim_end_matches('.'),
+        rollout.id
+    );
+    Problem { message, ..problem }
+}
+
+/// Builds the engine's request for a chosen definition, after all checks of the start.
+fn checked(
+    app: &App,
+    caller: &Caller,
+    Chosen { workflow, rollout, .. }: &Chosen<'_>,
+    starting: Starting,
+) -> Result<(StartRequest, Vec<Diagnostic>)> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
     let Starting { trigger, trigger_id, metadata, idempotency_key, variables, input, bounds } = starting;
-    let Chosen { workflow, rollout } = choose(repository, workflow, &idempotency_key)?;
-    let workflow = &*workflow;
     let request = request_of(app, repository, &workflow.body, (&caller.user, &idempotency_key))?;
     check_bounds(&bounds, &request.plan.constraints)?;
     let own = [
@@ -96,7 +139,8 @@ pub(crate) fn prepare(
     let started = request.trigger.get(WORKFLOWS_IN_TRIGGER).cloned();
     let started = started.map(|workflows| (WORKFLOWS_IN_TRIGGER, workflows));
     let by_trigger = trigger_id.map(|id| (TRIGGER_IN_TRIGGER, id.into()));
-    let trigger = own.into_iter().chain(trigger_fields(workflow)).chain(rollout).chain(started).chain(by_trigger);
+    let of_rollout = rollout.clone();
+    let trigger = own.into_iter().chain(trigger_fields(workflow)).chain(of_rollout).chain(started).chain(by_trigger);
     let trigger = Value::map(trigger);
     let idempotency_key = Some(idempotency_key);
     let request = StartRequest { variables, input, bounds, trigger, idempotency_key, ..request };
@@ -107,9 +151,18 @@ pub(crate) fn prepare(
     let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: &caller.organization };
     request.admit(&evaluator).map_err(rejected)?;
     check_session_token(caller, &request)?;
+    check_propose_tool(caller, &request)?;
+    if runs_scripts(&request) {
+        caller.require(Permission::ScriptsRun)?;
+    }
     let warnings = warnings_for_start(app, caller, &workflow.body)?;
-    let workspace = workspace(app, caller, &request, &workflow.id)?;
-    Ok((StartRequest { workspace, ..request }, warnings))
+    Ok((request, warnings))
+}
+
+/// True if a step of the tree may run a script.
+fn runs_scripts(request: &StartRequest) -> bool {
+    let mut plans = [&request.plan].into_iter().chain(request.workflows.values());
+    plans.any(|plan| plan.steps.iter().any(|step| step.work.may_run_scripts()))
 }
 
 /// Rejects bounds that are wider than those of the definition: starting a workflow does not permit changing its limits.
@@ -149,6 +202,30 @@ fn check_session_token(caller: &Caller, request: &StartRequest) -> Result<()> {
          workflow with a credential without scopes."
     );
     Err(Problem::new(Code::Forbidden, message))
+}
+
+/// Permissions of the tool `propose_change`: it returns the present definition, and proposes another one.
+const PROPOSING: [Permission; 2] = [Permission::ProposalsWrite, Permission::WorkflowsRead];
+
+/// Rejects a credential whose scopes lack a permission of the tool `propose_change` for workflows with an agent that has the
+/// tool, since it acts as the session, which has the permissions of the member.
+fn check_propose_tool(caller: &Caller, request: &StartRequest) -> Result<()> {
+    let proposes = |work: &Work| match work {
+        Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.permits(PROPOSE_TOOL),
+        _ => false,
+    };
+    let missing = PROPOSING.iter().find(|permission| !caller.scopes.contains(permission));
+    let Some(missing) = missing.filter(|_| !caller.scopes.is_empty()) else { return Ok(()) };
+    let mut plans = [&request.plan].into_iter().chain(request.workflows.values());
+    if !plans.any(|plan| plan.steps.iter().any(|step| proposes(&step.work))) {
+        return Ok(());
+    }
+    let name = missing.name();
+    let message = format!(
+        "This credential has scopes without `{name}`, and an agent has the tool `{PROPOSE_TOOL}`, which has the permissions of \
+         the member: start the workflow with a credential without scopes, or with this scope as well."
+    );
+    Err(Problem::new(Code::Forbidden, message).with(serde_json::json!({ "permission": name })))
 }
 
 /// Longest wait for a node to take a start from its inbox, and the interval of polling for it.
@@ -201,9 +278,8 @@ async fn started(app: &App, caller: &Caller, workflow: &str, key: &str) -> Resul
 fn workspace(app: &App, caller: &Caller, request: &StartRequest, workflow: &str) -> Result<Option<String>> {
     let plans = || [&request.plan].into_iter().chain(request.workflows.values());
     let steps = || plans().flat_map(|plan| &plan.steps);
-    if steps().any(|step| step.work.may_run_scripts()) {
-        caller.require(Permission::ScriptsRun)?;
-    } else if !app.settings.tools_use_workspaces || !steps().any(|step| step.work.may_call_tool_servers()) {
+    let is_needed = app.settings.tools_use_workspaces && steps().any(|step| step.work.may_call_tool_servers());
+    if !is_needed && !runs_scripts(request) {
         return Ok(None);
     }
     let path = app.settings.workspaces.join(random(16)?);

@@ -38,6 +38,7 @@ impl PeriodBudgets for SeedBudget {
             workflow: None,
             period: Period::Month,
             budget: Budget { limits: Limits([None, None, Some(limit), None, None]), asks, ..Budget::default() },
+            set_at: None,
         };
         Ok(self.limit.map(budget).into_iter().collect())
     }

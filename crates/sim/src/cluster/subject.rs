@@ -67,11 +67,11 @@ impl UsedOutcomes {
         attempt: &Attempt,
         id: &str,
     ) -> Result<Option<(u64, Outcome)>, String> {
-        let Some(name) = names(attempt, id).find(|name| subject.effects.contains_key(*name)) else {
+        let found = names(attempt, id).find_map(|name| Some((name, subject.effects.get(name)?)));
+        let Some((name, scripts)) = found else {
             let (step, tool) = (&attempt.step, called(attempt));
             return Err(format!("step `{step}` calls {tool:?}, and no script answers; write effects: {{{tool}: …}}"));
         };
-        let scripts = &subject.effects[name];
         let place = self.0.entry((attempt.execution, name.to_owned())).or_default();
         let script = scripts.get(*place).or(scripts.last());
         *place += 1;

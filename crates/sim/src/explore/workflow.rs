@@ -12,7 +12,7 @@ use mainspring_kernel::{
 use crate::{
     faults::Rng,
     fixture::Given,
-    scenario::{Answer, At, Effects, Entry, EntryAction, Reached, Script},
+    scenario::{Answer, At, Entry, EntryAction, Reached, Script, Scripts},
 };
 
 /// Steps of one workflow, above which no more containers are generated.
@@ -29,7 +29,7 @@ pub(super) struct Made {
 }
 
 pub(super) fn make(rng: &mut Rng) -> Made {
-    let mut maker = Maker { rng, steps: Vec::new(), effects: Effects::new(), is_cleanup: false, opaque: Vec::new() };
+    let mut maker = Maker { rng, steps: Vec::new(), effects: Scripts::new(), is_cleanup: false, opaque: Vec::new() };
     let count = 1 + maker.rng.below(5) as usize;
     let (steps, known) = maker.sequence(count, 0, &[]);
     let mut definition = Map::from([("steps".into(), Value::List(steps))]);
@@ -49,7 +49,7 @@ pub(super) fn make(rng: &mut Rng) -> Made {
         policy: mainspring_kernel::effect_policy::EffectPolicy::default(),
         execution_id: None,
         inbox: maker.inbox(),
-        effects: maker.effects,
+        effects: maker.effects.into(),
     };
     Made { definition, given }
 }
@@ -58,7 +58,7 @@ struct Maker<'d> {
     rng: &'d mut Rng,
     /// The ids so far.
     steps: Vec<String>,
-    effects: Effects,
+    effects: Scripts,
     /// True for the steps of `finally`.
     is_cleanup: bool,
     /// Steps whose output has no known shape, so references may go into it.

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{self, Read},
     path::{Path as FilePath, PathBuf},
+    sync::Arc,
 };
 
 use mainspring_kernel::{
@@ -13,17 +14,20 @@ use mainspring_kernel::{
     limits::DEFINITION_BYTES_MAX,
 };
 
+/// A definition, or the reason why its text cannot be parsed. Cases with the same definition share it.
+pub type Definition = Arc<Result<Document, Diagnostic>>;
+
 /// A source of definitions. A text that is neither YAML nor JSON is a definition too: a rejected one.
 pub trait Definitions: Send + Sync {
     /// Returns the definition of a path in a scenario.
     ///
     /// # Errors
     /// Fails with the reason, a part of a sentence, if there is none.
-    fn definition(&self, path: &str) -> Result<Result<Document, Diagnostic>, String>;
+    fn definition(&self, path: &str) -> Result<Definition, String>;
 
     /// Returns the workflow that a definition starts by this name. `beside` is the path of that definition; empty if the
     /// scenario contains it.
-    fn workflow(&self, beside: &str, name: &str) -> Option<Result<Document, Diagnostic>>;
+    fn workflow(&self, beside: &str, name: &str) -> Option<Definition>;
 
     /// The help for a path without a definition.
     fn help(&self) -> String;
@@ -37,12 +41,12 @@ pub struct Folder(pub PathBuf);
 const DEFINITION_ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
 impl Definitions for Folder {
-    fn definition(&self, path: &str) -> Result<Result<Document, Diagnostic>, String> {
+    fn definition(&self, path: &str) -> Result<Definition, String> {
         let text = bounded(&self.0.join(path)).map_err(|error| error.to_string())?;
-        Ok(definition::read(&text, Syntax::Guess))
+        Ok(Arc::new(definition::read(&text, Syntax::Guess)))
     }
 
-    fn workflow(&self, beside: &str, name: &str) -> Option<Result<Document, Diagnostic>> {
+    fn workflow(&self, beside: &str, name: &str) -> Option<Definition> {
         // A name is not a path, so nothing outside of the folder is read.
         if name.contains(['/', '\\', '\0']) || name == "." || name == ".." {
             return None;
@@ -51,7 +55,7 @@ impl Definitions for Folder {
         let folder = path.parent().unwrap_or(&self.0);
         let files = DEFINITION_ENDINGS.iter().map(|ending| folder.join(format!("{name}.{ending}")));
         let text = files.filter(|file| file.is_file()).find_map(|file| bounded(&file).ok())?;
-        Some(definition::read(&text, Syntax::Guess))
+        Some(Arc::new(definition::read(&text, Syntax::Guess)))
     }
 
     fn help(&self) -> String {

@@ -1,6 +1,6 @@
 //! Scripted responses: a script for each call, by step, tool or kind of effect.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_kernel::{
     diagnostic,
@@ -15,7 +15,43 @@ use super::{
 };
 
 /// The scripts, by step id, tool or kind of effect. Each list has one response for each call, and the last one repeats.
-pub type Effects = BTreeMap<String, Vec<Script>>;
+pub type Scripts = BTreeMap<String, Vec<Script>>;
+
+/// The scripts of a case: its own, and those of its file for other names. All cases of a file share the latter, and all
+/// runs of a case share both, so their memory does not grow with the number of cases.
+#[derive(Debug, Clone, Default)]
+pub struct Effects {
+    own: Arc<Scripts>,
+    shared: Arc<Scripts>,
+}
+
+impl Effects {
+    /// Combines the scripts of a case with those of its file.
+    pub fn new(own: Scripts, shared: Arc<Scripts>) -> Self {
+        Self { own: Arc::new(own), shared }
+    }
+
+    /// Returns the scripts of a name.
+    pub fn get(&self, name: &str) -> Option<&[Script]> {
+        self.own.get(name).or_else(|| self.shared.get(name)).map(Vec::as_slice)
+    }
+
+    /// Lists the names of the case, which it must use.
+    pub(crate) fn own_names(&self) -> impl Iterator<Item = &str> {
+        self.own.keys().map(String::as_str)
+    }
+
+    /// Lists all names. One of the file that the case has as well occurs twice.
+    pub(crate) fn all_names(&self) -> impl Iterator<Item = &str> {
+        self.own_names().chain(self.shared.keys().map(String::as_str))
+    }
+}
+
+impl From<Scripts> for Effects {
+    fn from(own: Scripts) -> Self {
+        Self::new(own, Arc::default())
+    }
+}
 
 /// One response.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,12 +144,12 @@ pub(crate) fn arguments(attempt: &Attempt) -> &Value {
     }
 }
 
-pub(super) fn read<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Effects {
+pub(super) fn read<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Scripts {
     let Some(map) = part.value.as_map() else {
         reader.wrong_kind(part, "an object");
-        return Effects::new();
+        return Scripts::new();
     };
-    let mut effects = Effects::new();
+    let mut effects = Scripts::new();
     for key in map.keys() {
         let Some(scripts) = part.field(key) else { continue };
         let answers = match scripts.value {

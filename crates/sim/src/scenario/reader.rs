@@ -78,10 +78,12 @@ fn meant_instead(key: &str, keys: &[&str]) -> String {
     }
 }
 
-/// The parser of one document: it collects all errors instead of stopping at the first.
+/// The parser of one document: it collects errors up to a number instead of stopping at the first, and counts the others.
 pub(super) struct Reader<'a> {
     document: &'a Document,
+    problems_max: usize,
     pub(super) problems: Vec<Diagnostic>,
+    pub(super) more_problems: usize,
 }
 
 /// A part of the document with its path.
@@ -102,8 +104,8 @@ impl<'a> Part<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(document: &'a Document) -> Self {
-        Self { document, problems: Vec::new() }
+    pub(super) fn new(document: &'a Document, problems_max: usize) -> Self {
+        Self { document, problems_max, problems: Vec::new(), more_problems: 0 }
     }
 
     pub(super) fn whole_document(&self) -> Part<'a> {
@@ -126,12 +128,21 @@ impl<'a> Reader<'a> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
+        if self.is_full() {
+            self.more_problems += 1;
+            return;
+        }
         let place = match code {
             diagnostic::UNKNOWN_KEY => self.document.key_place(path),
             _ => self.document.place(path),
         };
         let (severity, path, message, help) = (Severity::Error, path.clone(), message.into(), help.into());
         self.problems.push(Diagnostic { severity, code, path, place, message, help, fix: Fix::default() });
+    }
+
+    /// True if further errors are only counted.
+    fn is_full(&self) -> bool {
+        self.problems.len() >= self.problems_max
     }
 
     pub(super) fn wrong_kind(&mut self, part: &Part<'_>, wanted: &str) {
@@ -147,7 +158,8 @@ impl<'a> Reader<'a> {
         };
         for key in map.keys().filter(|key| !keys.contains(&key.as_str())) {
             let message = format!("the key {key:?} means nothing here");
-            let help = meant_instead(key, keys);
+            // A help text that is not shown is not searched.
+            let help = if self.is_full() { String::new() } else { meant_instead(key, keys) };
             self.problem(diagnostic::UNKNOWN_KEY, &part.path.key(key), message, help);
         }
         Some(map)

@@ -1,5 +1,7 @@
 //! The accounts of periods, in all stores: grants, refusals, returns, raises, usage.
 
+use std::collections::BTreeMap;
+
 use mainspring_kernel::{
     budget::{Limits, Usage},
     decide::PeriodRaise,
@@ -10,7 +12,7 @@ use super::{
     op::{Turn, continues, key, opens},
 };
 use crate::{
-    AccountChange, Batch, Fence, LeaseOutcome, LeaseRequest, PartOutcome, PeriodBudget, Store, UsageQuery,
+    AccountChange, Batch, Fence, LeaseOutcome, LeaseRequest, LeaseUse, PartOutcome, PeriodBudget, Store, UsageQuery,
     memory::MemoryStore,
 };
 
@@ -21,7 +23,8 @@ pub(crate) fn tokens(tokens: u64) -> Usage {
 /// A request for tokens of the budget of the organization for a month.
 pub(crate) fn request(execution: u8, number: u32, amount: u64, limit: u64) -> LeaseRequest {
     let limits = Limits([Some(limit), None, None, None, None]);
-    let month = PeriodBudget { workflow: String::new(), period: "2026-11".into(), limits, warn_percent: 100 };
+    let month =
+        PeriodBudget { workflow: String::new(), period: "2026-11".into(), limits, warn_percent: 100, edition: 0 };
     let (organization, amount) = ("o".to_owned(), tokens(amount));
     LeaseRequest { execution: key(execution), number, amount, organization, budgets: vec![month] }
 }
@@ -34,8 +37,13 @@ fn commit(store: &dyn Store, turn: &Turn, account: Option<AccountChange>) {
 }
 
 fn change(workflow: &str, day: &str, used: u64) -> AccountChange {
-    let (organization, workflow, day) = ("o".into(), workflow.into(), day.into());
-    AccountChange { organization, workflow, day, used: tokens(used), ..AccountChange::default() }
+    let used = BTreeMap::from([(day.to_owned(), tokens(used))]);
+    AccountChange { organization: "o".into(), workflow: workflow.into(), used, ..AccountChange::default() }
+}
+
+/// The return of a lease under which all of its usage was settled in the same commit.
+pub(crate) fn returned(number: u32, spent: Usage) -> BTreeMap<u32, LeaseUse> {
+    BTreeMap::from([(number, LeaseUse { settled: spent, returned: Some(spent) })])
 }
 
 fn granted(store: &dyn Store, request: &LeaseRequest) -> Option<u64> {
@@ -63,13 +71,13 @@ fn leases(subject: &mut impl Subject) {
     assert_eq!(granted(subject.store(), &request(2, 1, 60, 100)), Some(60));
     assert_eq!(granted(subject.store(), &request(2, 2, 1, 100)), Some(0), "nothing is left");
     // The first lease is returned with 15 used, and its late repetition gets nothing.
-    let returned = AccountChange { returned: vec![(1, tokens(15))], ..change("w", "2026-11-26", 15) };
-    commit(subject.store(), &continues(1, 0), Some(returned));
+    let back = AccountChange { leases: returned(1, tokens(15)), ..change("w", "2026-11-26", 15) };
+    commit(subject.store(), &continues(1, 0), Some(back));
     subject.reopen();
     assert_eq!((used(subject.store()), granted(subject.store(), &request(1, 1, 40, 100))), (75, None));
     // A raise is to a sum, so that a second approval of the same question changes nothing.
     let (by, period) = ("ann".to_owned(), "2026-11".to_owned());
-    let raise = PeriodRaise { by, workflow: None, period, to: tokens(50) };
+    let raise = PeriodRaise { by, workflow: None, period, to: tokens(50), edition: 0 };
     let raised = AccountChange { raised: vec![raise.clone(), raise], ..change("w", "2026-11-26", 0) };
     commit(subject.store(), &continues(2, 0), Some(raised));
     let account = subject.store().catalogue().period_account("o", "", "2026-11").unwrap().unwrap();
@@ -77,7 +85,7 @@ fn leases(subject: &mut impl Subject) {
     assert_eq!(granted(subject.store(), &request(2, 2, 76, 100)), Some(0));
     assert_eq!(granted(subject.store(), &request(2, 2, 75, 100)), Some(75));
     // A lease that the execution does not know of is returned at its end: it was granted and never recorded.
-    let end = AccountChange { returned: vec![(1, tokens(60))], is_end: true, ..change("w", "2026-11-26", 60) };
+    let end = AccountChange { leases: returned(1, tokens(60)), is_end: true, ..change("w", "2026-11-26", 60) };
     commit(subject.store(), &Turn { ends: true, ..continues(2, 1) }, Some(end));
     assert_eq!(used(subject.store()), 75);
     assert_eq!(granted(subject.store(), &request(2, 3, 1, 100)), None, "it has ended");
@@ -123,10 +131,14 @@ fn usage(subject: &mut impl Subject) {
 fn huge(subject: &mut impl Subject) {
     subject.store().claim(0, "me").unwrap();
     let usage = || Usage::of_amounts([u64::MAX; 5]);
-    let changed = |returned| AccountChange { used: usage(), returned, ..change("w", "2026-11-26", 0) };
-    commit(subject.store(), &opens(1), Some(changed(vec![])));
+    let changed = |leases, day: &str| AccountChange {
+        used: BTreeMap::from([(day.to_owned(), usage())]),
+        leases,
+        ..change("w", "", 0)
+    };
+    commit(subject.store(), &opens(1), Some(changed(BTreeMap::new(), "2026-11-26")));
     for turn in 0..3 {
-        commit(subject.store(), &continues(1, turn), Some(changed(vec![])));
+        commit(subject.store(), &continues(1, turn), Some(changed(BTreeMap::new(), "2026-11-26")));
     }
     let limited = |number, period: &str| {
         let mut request = request(1, number, 1, 100);
@@ -135,9 +147,9 @@ fn huge(subject: &mut impl Subject) {
     };
     assert_eq!(granted(subject.store(), &limited(1, "2026-11")), Some(0), "nothing is left");
     assert_eq!(granted(subject.store(), &limited(1, "2026-12")), Some(3));
-    commit(subject.store(), &continues(1, 3), Some(changed(vec![(1, usage())])));
+    commit(subject.store(), &continues(1, 3), Some(changed(returned(1, usage()), "2026-12-01")));
     assert_eq!(granted(subject.store(), &limited(2, "2026-12")), Some(0), "a receipt may pass its lease");
-    let raise = PeriodRaise { by: "ann".into(), workflow: None, period: "2026-12".into(), to: usage() };
+    let raise = PeriodRaise { by: "ann".into(), workflow: None, period: "2026-12".into(), to: usage(), edition: 0 };
     let raised = AccountChange { raised: vec![raise], ..change("w", "2026-11-26", 0) };
     commit(subject.store(), &continues(1, 4), Some(raised));
     assert!(granted(subject.store(), &limited(2, "2026-12")).is_some());
@@ -173,22 +185,96 @@ fn time(subject: &mut impl Subject) {
     assert_eq!(granted(&request, subject.store()), Some(600));
     subject.reopen();
     assert_eq!(granted(&request, subject.store()), Some(600), "the same lease");
-    let back = AccountChange { returned: vec![(1, ms(100))], ..change("w", "2026-11-26", 0) };
+    let back = AccountChange {
+        used: BTreeMap::from([("2026-11-26".to_owned(), ms(100))]),
+        leases: returned(1, ms(100)),
+        ..change("w", "", 0)
+    };
     commit(subject.store(), &continues(1, 0), Some(back));
     request.number = 2;
     request.amount.time_ms = 5_000;
     assert_eq!(granted(&request, subject.store()), Some(900), "all that is left");
     request.number = 3;
     assert_eq!(granted(&request, subject.store()), None);
-    let raise = PeriodRaise { by: "ann".into(), workflow: None, period: "2026-11".into(), to: ms(50) };
+    let raise = PeriodRaise { by: "ann".into(), workflow: None, period: "2026-11".into(), to: ms(50), edition: 0 };
     let raised = AccountChange { raised: vec![raise], ..change("w", "2026-11-26", 0) };
     commit(subject.store(), &continues(1, 1), Some(raised));
     subject.reopen();
     assert_eq!(granted(&request, subject.store()), Some(50));
 }
 
+/// The use counts from the usage of the period, also of calls that no lease of the budget covered, and each call once.
+fn reconciled(subject: &mut impl Subject) {
+    subject.store().claim(0, "me").unwrap();
+    commit(subject.store(), &opens(1), None);
+    // A lease of 40 has a settled call of 10; another execution uses 30 without a lease.
+    assert_eq!(granted(subject.store(), &request(1, 1, 40, 100)), Some(40));
+    let partly = LeaseUse { settled: tokens(10), returned: None };
+    let partly = AccountChange { leases: BTreeMap::from([(1, partly)]), ..change("w", "2026-11-26", 10) };
+    commit(subject.store(), &continues(1, 0), Some(partly));
+    assert_eq!(used(subject.store()), 40, "a settled call counts once");
+    commit(subject.store(), &opens(2), Some(change("v", "2026-11-26", 30)));
+    subject.reopen();
+    assert_eq!(used(subject.store()), 70);
+    assert_eq!(granted(subject.store(), &request(2, 1, 31, 100)), Some(0), "calls without a lease count");
+    // The lease is returned with 25 used. The budget is removed, and 40 more are used without it.
+    let back = LeaseUse { settled: tokens(15), returned: Some(tokens(25)) };
+    let back = AccountChange { leases: BTreeMap::from([(1, back)]), ..change("w", "2026-11-27", 15) };
+    commit(subject.store(), &continues(1, 1), Some(back));
+    assert_eq!(used(subject.store()), 55);
+    commit(subject.store(), &continues(2, 0), Some(change("v", "2026-11-28", 40)));
+    assert_eq!(granted(subject.store(), &request(2, 1, 6, 100)), Some(0));
+    assert_eq!(granted(subject.store(), &request(2, 1, 5, 100)), Some(5));
+    // The usage of an execution counts for its own workflow; the budget of the workflow of its root keeps the amounts.
+    let of = |workflow: &str| {
+        let mut request = request(1, 2, 10, 100);
+        request.budgets[0].workflow = workflow.into();
+        request
+    };
+    assert_eq!(granted(subject.store(), &of("root")), Some(10));
+    let back = AccountChange { leases: returned(2, tokens(7)), ..change("w", "2026-11-28", 7) };
+    commit(subject.store(), &continues(1, 2), Some(back));
+    let used_of = |workflow: &str| {
+        let account = subject.store().catalogue().period_account("o", workflow, "2026-11").unwrap();
+        account.map_or(0, |account| account.used.tokens)
+    };
+    assert_eq!([used_of("root"), used_of("w"), used_of("none")], [7, 32, 0]);
+}
+
+/// A raise counts for the edition of the budget that it was approved for.
+fn editions(subject: &mut impl Subject) {
+    subject.store().claim(0, "me").unwrap();
+    commit(subject.store(), &opens(1), None);
+    let of = |number: u32, amount: u64, edition: u64| {
+        let mut request = request(1, number, amount, 100);
+        request.budgets[0].edition = edition;
+        request
+    };
+    let raise = |to: u64, edition: u64| {
+        let raise = PeriodRaise { by: "ann".into(), workflow: None, period: "2026-11".into(), to: tokens(to), edition };
+        Some(AccountChange { raised: vec![raise], ..change("w", "2026-11-26", 0) })
+    };
+    assert_eq!(granted(subject.store(), &of(1, 101, 1)), Some(0));
+    commit(subject.store(), &continues(1, 0), raise(50, 1));
+    subject.reopen();
+    assert_eq!(granted(subject.store(), &of(1, 101, 2)), Some(0), "the budget was set again");
+    assert_eq!(granted(subject.store(), &of(1, 150, 1)), Some(150));
+    assert_eq!(granted(subject.store(), &of(2, 1, 2)), Some(0));
+    let back = AccountChange { leases: returned(1, tokens(0)), ..change("w", "2026-11-26", 0) };
+    commit(subject.store(), &continues(1, 1), Some(back));
+    assert_eq!(granted(subject.store(), &of(2, 100, 2)), Some(100));
+    let account = subject.store().catalogue().period_account("o", "", "2026-11").unwrap().unwrap();
+    assert_eq!((account.raised, account.edition), (tokens(0), 2));
+    assert_eq!(granted(subject.store(), &of(3, 1, 2)), Some(0));
+    // An approval of an old question does not lift the budget of today.
+    commit(subject.store(), &continues(1, 2), raise(90, 1));
+    assert_eq!(granted(subject.store(), &of(3, 1, 2)), Some(0));
+}
+
 #[test]
 fn memory() {
+    reconciled(&mut Memory(MemoryStore::new()));
+    editions(&mut Memory(MemoryStore::new()));
     leases(&mut Memory(MemoryStore::new()));
     huge(&mut Memory(MemoryStore::new()));
     time(&mut Memory(MemoryStore::new()));
@@ -197,6 +283,8 @@ fn memory() {
 
 #[test]
 fn sqlite() {
+    reconciled(&mut Sqlite::new());
+    editions(&mut Sqlite::new());
     leases(&mut Sqlite::new());
     huge(&mut Sqlite::new());
     time(&mut Sqlite::new());
@@ -206,6 +294,8 @@ fn sqlite() {
 #[cfg(feature = "postgres")]
 #[test]
 fn postgres() {
+    reconciled(&mut super::postgres::Postgres::new());
+    editions(&mut super::postgres::Postgres::new());
     leases(&mut super::postgres::Postgres::new());
     huge(&mut super::postgres::Postgres::new());
     time(&mut super::postgres::Postgres::new());

@@ -725,7 +725,9 @@ fn draw_row(row: ExecutionRow) -> String {
 }
 
 fn draw_rollout(row: RolloutRow) -> String {
-    let RolloutRow { status, started_at, completed_at, usage } = row;
+    let RolloutRow { execution, parent, parent_id, error: _, status, started_at, completed_at, usage } = row;
+    let parent_of = parent_id.as_deref().and_then(|id| id.strip_prefix("parent of "));
+    assert!(number(execution) < EXECUTIONS && parent == Some(key(7)) && parent_of.is_some());
     let tokens = usage.map(|usage| format!(" {} tokens", usage.tokens)).unwrap_or_default();
     assert!(started_at == 88 && usage.is_none_or(|usage| usage.cost == i64::MAX as u64));
     format!("{status}@{}{tokens}", completed_at.unwrap_or_default())

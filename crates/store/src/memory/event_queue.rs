@@ -1,7 +1,9 @@
 //! The queue of events.
 
+use std::collections::BTreeSet;
+
 use super::{MemoryStore, State};
-use crate::{EventCursor, EventQueue, Part, RECORDING_KEY, SUBSCRIPTION_KIND, StoreError};
+use crate::{DueSubscription, DueTimes, EventCursor, EventQueue, Part, RECORDING_KEY, SUBSCRIPTION_KIND, StoreError};
 
 impl State {
     /// Adds the frames of a part to the queues of the subscriptions of its organization.
@@ -28,17 +30,21 @@ impl State {
 }
 
 impl EventQueue for MemoryStore {
-    fn due_subscriptions(&self, until_ms: u64) -> Result<Vec<String>, StoreError> {
+    fn due_subscriptions(&self, due: DueTimes) -> Result<Vec<DueSubscription>, StoreError> {
         let state = self.state();
-        let due = state.catalogue.event_cursors.values().filter(|row| row.due_at <= until_ms);
-        let mut found: Vec<String> = due.map(|row| row.subscription.clone()).collect();
+        let rows = state.catalogue.event_cursors.values().filter(|row| due.includes(row.due_at));
+        let of_row = |row: &EventCursor| DueSubscription {
+            id: row.subscription.clone(),
+            organization: row.organization.clone(),
+        };
+        let mut found: Vec<DueSubscription> = rows.map(of_row).collect();
         found.dedup();
         Ok(found)
     }
 
-    fn due_events(&self, subscription: &str, until_ms: u64, limit: usize) -> Result<Vec<EventCursor>, StoreError> {
+    fn due_events(&self, subscription: &str, due: DueTimes, limit: usize) -> Result<Vec<EventCursor>, StoreError> {
         let state = self.state();
-        let is_due = |row: &&EventCursor| row.subscription == subscription && row.due_at <= until_ms;
+        let is_due = |row: &&EventCursor| row.subscription == subscription && due.includes(row.due_at);
         let mut found: Vec<EventCursor> = state.catalogue.event_cursors.values().filter(is_due).cloned().collect();
         found.sort_by_key(|row| (row.due_at, row.execution));
         found.truncate(limit);
@@ -66,8 +72,30 @@ impl EventQueue for MemoryStore {
         Ok(true)
     }
 
+    fn retry_events(&self, subscription: &str) -> Result<(), StoreError> {
+        let mut state = self.state();
+        for row in state.catalogue.event_cursors.values_mut().filter(|row| row.subscription == subscription) {
+            (row.due_at, row.attempts, row.failing_since) = (0, 0, None);
+        }
+        Ok(())
+    }
+
     fn remove_events(&self, subscription: &str) -> Result<(), StoreError> {
-        self.state().catalogue.event_cursors.retain(|(own, _), _| own != subscription);
+        let mut state = self.state();
+        let organizations: BTreeSet<String> = state
+            .catalogue
+            .event_cursors
+            .values()
+            .filter(|row| row.subscription == subscription)
+            .map(|row| row.organization.clone())
+            .collect();
+        let is_recording = |organization: &String| {
+            let recording = state.catalogue.with_key(SUBSCRIPTION_KIND, organization, RECORDING_KEY);
+            recording.iter().any(|id| id == subscription)
+        };
+        if !organizations.iter().any(is_recording) {
+            state.catalogue.event_cursors.retain(|(own, _), _| own != subscription);
+        }
         Ok(())
     }
 }

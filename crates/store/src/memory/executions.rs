@@ -69,6 +69,10 @@ impl Executions for MemoryStore {
         let state = self.state();
         let rows = state.rows.values().rev().filter(|row| row.names.rollout.as_deref() == Some(rollout));
         let of_row = |row: &ExecutionRow| RolloutRow {
+            execution: row.key,
+            parent: row.parent,
+            parent_id: row.names.parent_id.clone(),
+            error: row.error.clone(),
             status: row.status.clone(),
             started_at: row.started_at,
             completed_at: row.completed_at,

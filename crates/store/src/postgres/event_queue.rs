@@ -3,12 +3,13 @@
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
-    PostgresStore, columns,
+    PostgresStore,
+    columns::{self, name_key},
     connections::{Session, ask},
     error::Fault,
 };
 use crate::{
-    EventCursor, EventQueue, StoreError,
+    DueSubscription, DueTimes, EventCursor, EventQueue, RECORDING_KEY, SUBSCRIPTION_KIND, StoreError,
     sql::{integer, natural},
 };
 
@@ -49,17 +50,21 @@ async fn move_row(session: &Session, read: &EventCursor, to: &EventCursor) -> Re
 }
 
 impl EventQueue for PostgresStore {
-    fn due_subscriptions(&self, until_ms: u64) -> Result<Vec<String>, StoreError> {
+    fn due_subscriptions(&self, due: DueTimes) -> Result<Vec<DueSubscription>, StoreError> {
         self.with_session(async |session| {
-            let found = session.query(sql!("events.sql", "due_subscriptions"), &[&integer(until_ms)]).await?;
-            found.iter().map(|found| columns::word(found, 0)).collect()
+            let values: [&(dyn ToSql + Sync); 2] = [&integer(due.now_ms), &integer(due.latest_ms)];
+            let found = session.query(sql!("events.sql", "due_subscriptions"), &values).await?;
+            let of_row = |found: &Row| {
+                Ok(DueSubscription { id: columns::word(found, 0)?, organization: columns::word(found, 1)? })
+            };
+            found.iter().map(of_row).collect()
         })
     }
 
-    fn due_events(&self, subscription: &str, until_ms: u64, limit: usize) -> Result<Vec<EventCursor>, StoreError> {
+    fn due_events(&self, subscription: &str, due: DueTimes, limit: usize) -> Result<Vec<EventCursor>, StoreError> {
         self.with_session(async |session| {
-            let (until_ms, limit) = (integer(until_ms), integer(limit as u64));
-            let values: [&(dyn ToSql + Sync); 3] = [&subscription.as_bytes(), &until_ms, &limit];
+            let (now, latest, limit) = (integer(due.now_ms), integer(due.latest_ms), integer(limit as u64));
+            let values: [&(dyn ToSql + Sync); 4] = [&subscription.as_bytes(), &now, &latest, &limit];
             let found = session.query(sql!("events.sql", "due_events"), &values).await?;
             found.iter().map(of_row).collect()
         })
@@ -77,9 +82,17 @@ impl EventQueue for PostgresStore {
         self.with_session(async |session| move_row(session, read, to).await)
     }
 
+    fn retry_events(&self, subscription: &str) -> Result<(), StoreError> {
+        self.with_session(async |session| {
+            session.query(sql!("events.sql", "events_retry"), &[&subscription.as_bytes()]).await.map(drop)
+        })
+    }
+
     fn remove_events(&self, subscription: &str) -> Result<(), StoreError> {
         self.with_session(async |session| {
-            session.query(sql!("events.sql", "events_remove"), &[&subscription.as_bytes()]).await.map(drop)
+            let key = name_key(RECORDING_KEY.0, RECORDING_KEY.1).0;
+            let values: [&(dyn ToSql + Sync); 3] = [&subscription.as_bytes(), &SUBSCRIPTION_KIND.as_bytes(), &&key[..]];
+            session.query(sql!("events.sql", "events_remove"), &values).await.map(drop)
         })
     }
 }

@@ -162,10 +162,14 @@ pub(super) async fn of_rollout(session: &Session, rollout: &str, limit: usize) -
     let found = session.query(sql!("executions.sql", "rollout_executions"), &[&rollout, &limit]).await?;
     let of_row = |found: &Row| {
         Ok(RolloutRow {
-            status: columns::word(found, 0)?,
-            started_at: columns::number(found, 1)?,
-            completed_at: columns::optional_number(found, 2)?,
-            usage: usage(found, 3)?,
+            execution: columns::key(found, 0)?,
+            parent: columns::optional_key(found, 1)?,
+            parent_id: columns::optional_word(found, 2)?,
+            error: columns::optional_word(found, 3)?,
+            status: columns::word(found, 4)?,
+            started_at: columns::number(found, 5)?,
+            completed_at: columns::optional_number(found, 6)?,
+            usage: usage(found, 7)?,
         })
     };
     found.iter().map(of_row).collect()

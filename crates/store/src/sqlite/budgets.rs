@@ -4,10 +4,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::SqliteStore;
 use crate::{
-    AccountChange, Budgets, LeaseOutcome, LeaseRequest, Part, PeriodAccount, StoreError, UsageQuery, UsageRow,
-    budgets::{CELL_MAX, StoredLease, USAGE_SHARDS, decide},
+    AccountChange, Budgets, LeaseOutcome, LeaseRequest, LeaseUse, Part, PeriodAccount, StoreError, UsageQuery,
+    UsageRow,
+    budgets::{Balance, CELL_MAX, StoredLease, USAGE_SHARDS, decide, periods_of},
     kernel::{
-        budget::{Limits, Usage},
+        budget::{Limits, NAMES, Usage},
+        decide::PeriodRaise,
         key::ExecutionKey,
     },
     sql::{integer, natural},
@@ -24,7 +26,8 @@ impl Budgets for SqliteStore {
         workflow: &str,
         period: &str,
     ) -> Result<Option<PeriodAccount>, StoreError> {
-        self.read(|connection| account(connection, organization, workflow, period))
+        let found = self.read(|connection| account(connection, organization, workflow, period))?;
+        Ok(Some(found.0).filter(|account| *account != PeriodAccount::default()))
     }
 
     fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
@@ -38,20 +41,19 @@ fn lease(connection: &Connection, request: &LeaseRequest) -> rusqlite::Result<Le
     if { has_ended }.query_row([execution.0], |row| row.get::<_, bool>(0)).optional()? != Some(false) {
         return Ok(LeaseOutcome::Stale);
     }
-    let mut accounts = Vec::with_capacity(budgets.len());
+    let (mut accounts, mut balances) = (Vec::with_capacity(budgets.len()), Vec::with_capacity(budgets.len()));
     for budget in budgets {
-        let (workflow, period) = (&budget.workflow, &budget.period);
-        let values = params![organization, workflow, period];
-        connection.prepare_cached(sql!("budgets.sql", "account_open"))?.execute(values)?;
-        accounts.push(account(connection, organization, workflow, period)?.unwrap_or_default());
+        let (account, balance) = account(connection, organization, &budget.workflow, &budget.period)?;
+        accounts.push(account);
+        balances.push(balance);
     }
     let leases: Vec<_> = leases(connection, *execution)?.into_iter().map(|(_, lease)| lease).collect();
     let (outcome, new) = decide(request, &mut accounts, &leases);
     if new.is_empty() {
         return Ok(outcome);
     }
-    for (budget, account) in budgets.iter().zip(&accounts) {
-        set_account(connection, organization, &budget.workflow, &budget.period, account)?;
+    for ((lease, account), balance) in new.iter().zip(&accounts).zip(balances) {
+        set_account(connection, organization, lease, account, balance.charge(lease))?;
     }
     let values = params![execution.0, request.number];
     connection.prepare_cached(sql!("budgets.sql", "leases_forget"))?.execute(values)?;
@@ -79,34 +81,38 @@ fn lease(connection: &Connection, request: &LeaseRequest) -> rusqlite::Result<Le
 /// Applies what an accepted part changes.
 pub(super) fn write(connection: &Connection, part: &Part) -> rusqlite::Result<()> {
     let Some(change) = part.receipts.account.as_deref().filter(|_| !part.frames.is_empty()) else { return Ok(()) };
-    let AccountChange { organization, workflow, day, used, returned, raised, is_end } = change;
-    if !used.is_zero() {
+    let AccountChange { organization, workflow, used, leases: uses, raised, is_end } = change;
+    for (day, used) in used.iter().filter(|(_, used)| !used.is_zero()) {
         let [tokens, cost, model_calls, tool_calls, time_ms] =
             used.amounts().map(|amount| integer(amount.min(CELL_MAX)));
         let (shard, most) = (part.partition % USAGE_SHARDS, integer(CELL_MAX));
-        let values = params![organization, day, workflow, shard, tokens, cost, model_calls, tool_calls, time_ms, most];
-        connection.prepare_cached(sql!("budgets.sql", "usage_add"))?.execute(values)?;
+        for period in periods_of(day) {
+            let values =
+                params![organization, period, workflow, shard, tokens, cost, model_calls, tool_calls, time_ms, most];
+            connection.prepare_cached(sql!("budgets.sql", "usage_add"))?.execute(values)?;
+        }
     }
-    for raise in raised {
-        let [tokens, cost, model_calls, tool_calls, time_ms] = raise.to.amounts().map(integer);
-        let workflow = raise.workflow.as_deref().unwrap_or_default();
-        let values = params![organization, workflow, raise.period, tokens, cost, model_calls, tool_calls, time_ms];
+    for PeriodRaise { workflow, period, to, edition, .. } in raised {
+        let [tokens, cost, model_calls, tool_calls, time_ms] = to.amounts().map(integer);
+        let (workflow, edition) = (workflow.as_deref().unwrap_or_default(), integer(*edition));
+        let values = params![organization, workflow, period, tokens, cost, model_calls, tool_calls, time_ms, edition];
         connection.prepare_cached(sql!("budgets.sql", "account_raise"))?.execute(values)?;
     }
-    if returned.is_empty() && !is_end {
+    if uses.is_empty() && !is_end {
         return Ok(());
     }
     for (organization, lease) in leases(connection, part.execution)?.into_iter().filter(|(_, lease)| !lease.is_returned)
     {
-        let spent = returned.iter().find(|(number, _)| *number == lease.number).map(|(_, spent)| *spent);
-        let Some(spent) = spent.or(is_end.then(Usage::default)) else { continue };
-        let (workflow, period) = (&lease.workflow, &lease.period);
-        if let Some(mut account) = account(connection, &organization, workflow, period)? {
-            account.used = account.used.minus(lease.charged()).plus(spent);
-            set_account(connection, &organization, workflow, period, &account)?;
+        let unknown = LeaseUse { returned: Some(Usage::default()), ..LeaseUse::default() };
+        let Some(used) = uses.get(&lease.number).copied().or(is_end.then_some(unknown)) else { continue };
+        let [tokens, cost, model_calls, tool_calls, time_ms] = Balance::default().apply(&lease, workflow, &used).0;
+        let (of, period) = (&lease.workflow, &lease.period);
+        let values = params![organization, of, period, tokens, cost, model_calls, tool_calls, time_ms];
+        connection.prepare_cached(sql!("budgets.sql", "account_add"))?.execute(values)?;
+        if used.returned.is_some() {
+            let values = params![part.execution.0, lease.number];
+            connection.prepare_cached(sql!("budgets.sql", "lease_return"))?.execute(values)?;
         }
-        let values = params![part.execution.0, lease.number];
-        connection.prepare_cached(sql!("budgets.sql", "lease_return"))?.execute(values)?;
     }
     if *is_end {
         connection.prepare_cached(sql!("budgets.sql", "leases_remove"))?.execute([part.execution.0])?;
@@ -114,29 +120,38 @@ pub(super) fn write(connection: &Connection, part: &Part) -> rusqlite::Result<()
     Ok(())
 }
 
+/// Returns an account with what was used in its period, and its stored amounts alone.
 fn account(
     connection: &Connection,
     organization: &str,
     workflow: &str,
     period: &str,
-) -> rusqlite::Result<Option<PeriodAccount>> {
+) -> rusqlite::Result<(PeriodAccount, Balance)> {
     let read = |row: &Row<'_>| {
-        Ok(PeriodAccount { used: usage_at(row, 0)?, raised: usage_at(row, 5)?, is_warned: row.get(10)? })
+        let mut balance = [0; NAMES.len()];
+        for (place, amount) in balance.iter_mut().enumerate() {
+            *amount = row.get(place)?;
+        }
+        let (raised, is_warned, edition) = (usage_at(row, 5)?, row.get(10)?, natural(row.get(11)?));
+        let (balance, past) = (Balance(balance), usage_at(row, 12)?);
+        Ok((PeriodAccount { used: balance.with(past), raised, is_warned, edition }, balance))
     };
     let mut statement = connection.prepare_cached(sql!("budgets.sql", "account"))?;
-    statement.query_row(params![organization, workflow, period], read).optional()
+    statement.query_row(params![organization, workflow, period], read)
 }
 
 fn set_account(
     connection: &Connection,
     organization: &str,
-    workflow: &str,
-    period: &str,
+    lease: &StoredLease,
     account: &PeriodAccount,
+    balance: Balance,
 ) -> rusqlite::Result<()> {
-    let [tokens, cost, model_calls, tool_calls, time_ms] = account.used.amounts().map(integer);
+    let [tokens, cost, model_calls, tool_calls, time_ms] = balance.0;
+    let (workflow, period, edition) = (&lease.workflow, &lease.period, integer(account.edition));
+    let warned = account.is_warned;
     let values =
-        params![organization, workflow, period, tokens, cost, model_calls, tool_calls, time_ms, account.is_warned];
+        params![organization, workflow, period, tokens, cost, model_calls, tool_calls, time_ms, warned, edition];
     connection.prepare_cached(sql!("budgets.sql", "account_set"))?.execute(values).map(drop)
 }
 

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::SqliteStore;
 use crate::{
-    EventCursor, EventQueue, Part, RECORDING_KEY, SUBSCRIPTION_KIND, StoreError,
+    DueSubscription, DueTimes, EventCursor, EventQueue, Part, RECORDING_KEY, SUBSCRIPTION_KIND, StoreError,
     sql::{integer, natural},
 };
 
@@ -55,17 +55,20 @@ fn move_row(connection: &Connection, read: &EventCursor, to: &EventCursor) -> ru
 }
 
 impl EventQueue for SqliteStore {
-    fn due_subscriptions(&self, until_ms: u64) -> Result<Vec<String>, StoreError> {
+    fn due_subscriptions(&self, due: DueTimes) -> Result<Vec<DueSubscription>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(sql!("events.sql", "due_subscriptions"))?;
-            statement.query_map([integer(until_ms)], |row| row.get(0))?.collect()
+            let values = [integer(due.now_ms), integer(due.latest_ms)];
+            let of_row = |row: &Row<'_>| Ok(DueSubscription { id: row.get(0)?, organization: row.get(1)? });
+            statement.query_map(values, of_row)?.collect()
         })
     }
 
-    fn due_events(&self, subscription: &str, until_ms: u64, limit: usize) -> Result<Vec<EventCursor>, StoreError> {
+    fn due_events(&self, subscription: &str, due: DueTimes, limit: usize) -> Result<Vec<EventCursor>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(sql!("events.sql", "due_events"))?;
-            statement.query_map(params![subscription, integer(until_ms), integer(limit as u64)], of_row)?.collect()
+            let values = params![subscription, integer(due.now_ms), integer(due.latest_ms), integer(limit as u64)];
+            statement.query_map(values, of_row)?.collect()
         })
     }
 
@@ -81,9 +84,17 @@ impl EventQueue for SqliteStore {
         self.write(|connection| move_row(connection, read, to))
     }
 
-    fn remove_events(&self, subscription: &str) -> Result<(), StoreError> {
+    fn retry_events(&self, subscription: &str) -> Result<(), StoreError> {
         self.write(|connection| {
-            connection.prepare_cached(sql!("events.sql", "events_remove"))?.execute([subscription]).map(drop)
+            connection.prepare_cached(sql!("events.sql", "events_retry"))?.execute([subscription]).map(drop)
+        })
+    }
+
+    fn remove_events(&self, subscription: &str) -> Result<(), StoreError> {
+        let (field, value) = RECORDING_KEY;
+        self.write(|connection| {
+            let values = params![subscription, SUBSCRIPTION_KIND, field, value];
+            connection.prepare_cached(sql!("events.sql", "events_remove"))?.execute(values).map(drop)
         })
     }
 }

@@ -227,6 +227,10 @@ pub(super) fn of_rollout(connection: &Connection, rollout: &str, limit: usize) -
     let mut statement = connection.prepare_cached(ROLLOUT)?;
     let of_row = |row: &Row<'_>| {
         Ok(RolloutRow {
+            execution: ExecutionKey(row.get("execution")?),
+            parent: row.get::<_, Option<[u8; 16]>>("parent")?.map(ExecutionKey),
+            parent_id: row.get("parent_id")?,
+            error: row.get("error")?,
             status: row.get("status")?,
             started_at: natural(row.get("started_at")?),
             completed_at: row.get::<_, Option<i64>>("completed_at")?.map(natural),

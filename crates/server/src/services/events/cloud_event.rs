@@ -32,6 +32,8 @@ pub(crate) struct CloudEvent {
     pub event_type: String,
     /// The body of the request.
     pub body: String,
+    /// The number of webhooks with events that led to it, this one included; 0 if it is no event of an execution.
+    pub hops: u32,
 }
 
 /// The id of an event, which follows from its position in the journal. It has no dot, since a signature covers
@@ -40,8 +42,8 @@ pub(crate) fn event_id(execution: ExecutionKey, (sequence, index): (u64, u32)) -
     format!("{execution}_{sequence}_{index}")
 }
 
-/// Builds the CloudEvent of a fact in a journal.
-pub(crate) fn of_execution(row: &ExecutionRow, event: &JournalEvent) -> CloudEvent {
+/// Builds the CloudEvent of a fact in the journal of an execution to which so many hops led.
+pub(crate) fn of_execution(row: &ExecutionRow, event: &JournalEvent, hops: u32) -> CloudEvent {
     let id = event_id(row.key, (event.sequence, event.index));
     let mut data = event.data.clone();
     let text = |value: Option<&str>| Value::from(value);
@@ -64,7 +66,7 @@ pub(crate) fn of_execution(row: &ExecutionRow, event: &JournalEvent) -> CloudEve
         schema: DATA_SCHEMA,
     };
     let body = envelope(&event.event_type, &attributes, data);
-    CloudEvent { id, event_type: event.event_type.clone(), body }
+    CloudEvent { id, event_type: event.event_type.clone(), body, hops: hops.saturating_add(1) }
 }
 
 /// The event of a test delivery.
@@ -73,7 +75,7 @@ pub(crate) fn of_test(organization: &str, subscription: &str, id: String, time: 
     let source = source(organization, None);
     let attributes = Attributes { id: &id, source, subject: None, time, sequence: None, schema: DATA_SCHEMA };
     let body = envelope(TEST_TYPE, &attributes, data);
-    CloudEvent { id, event_type: TEST_TYPE.into(), body }
+    CloudEvent { id, event_type: TEST_TYPE.into(), body, hops: 0 }
 }
 
 /// The event of a prompt for the orchestrator of an organization.
@@ -101,7 +103,7 @@ pub(crate) fn of_prompt(organization: &str, prompt: &Stored<Prompt>) -> CloudEve
         schema: PROMPT_SCHEMA,
     };
     let body = envelope(PROMPT_TYPE, &attributes, data);
-    CloudEvent { id: prompt.id.clone(), event_type: PROMPT_TYPE.into(), body }
+    CloudEvent { id: prompt.id.clone(), event_type: PROMPT_TYPE.into(), body, hops: 0 }
 }
 
 /// A relative reference, so that all nodes of an installation send the same.

@@ -6,11 +6,15 @@ use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
     secret::SecretUses,
-    value::Value,
+    value::{Map, Value},
 };
 use mainspring_triggers::webhook::{ConfigurationError, standard_signatures};
+use tracing::warn;
 
-use super::cloud_event::{CloudEvent, MEDIA_TYPE};
+use super::{
+    cloud_event::{CloudEvent, MEDIA_TYPE},
+    hops,
+};
 use crate::{
     app::App,
     http::problem::{Code, Problem, Result},
@@ -60,18 +64,17 @@ pub(crate) fn seal_secret(app: &App, secret: &str, owner: (&str, &str)) -> Resul
     sealed.ok_or_else(|| Problem::new(Code::InternalError, "The secret of this subscription cannot be encrypted."))
 }
 
-/// The secrets that are valid at a time: the present one, and the previous one for a time after its rotation.
-fn secrets(app: &App, organization: &str, of: &Stored<EventSubscription>, now_ms: u64) -> Result<Vec<String>> {
+/// The secrets that are valid at a time: the present one, and the previous one for a time after its rotation. `None` if the
+/// present one cannot be decrypted. A previous one that cannot be is left out: the rotation was the repair.
+fn secrets(app: &App, organization: &str, of: &Stored<EventSubscription>, now_ms: u64) -> Option<Vec<String>> {
     let open = |sealed: &str| {
         let bytes = sealing::open(sealed, app.engine.key(), PURPOSE, &[organization, &of.id])?;
         String::from_utf8(bytes).ok()
     };
     let previous = of.body.previous.iter().filter(|previous| previous.until > now_ms);
-    let sealed = std::iter::once(of.body.secret.as_str()).chain(previous.map(|previous| previous.secret.as_str()));
-    sealed.map(open).collect::<Option<Vec<_>>>().ok_or_else(|| {
-        let message = "The secret of this subscription was encrypted with another key. Rotate it.";
-        Problem::new(Code::InternalError, message)
-    })
+    let mut secrets = vec![open(&of.body.secret)?];
+    secrets.extend(previous.filter_map(|previous| open(&previous.secret)));
+    Some(secrets)
 }
 
 /// A request to an endpoint.
@@ -87,19 +90,21 @@ pub(crate) struct Outgoing<'a> {
     pub event: &'a CloudEvent,
 }
 
-/// Sends an event to a subscription once.
+/// Sends an event to a subscription once. A secret that cannot sign is a failed attempt, so that it is counted and shown.
 pub(crate) async fn send(
     app: &App,
     organization: &str,
     to: &Stored<EventSubscription>,
     event: &CloudEvent,
-) -> Result<Delivered> {
-    let secrets = secrets(app, organization, to, app.now_ms())?;
+) -> Delivered {
+    let Some(secrets) = secrets(app, organization, to, app.now_ms()) else {
+        return Delivered::Failed(DeliveryFailure::new("subscription_secret_unreadable"));
+    };
     let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
     let request = Outgoing { organization, url: &to.body.url, secrets: &secrets, sender: &to.id, event };
-    let sent = post(app, &request).await;
-    sent.map_err(|error| {
-        Problem::new(Code::InternalError, format!("The secret of this subscription cannot sign: {error}."))
+    post(app, &request).await.unwrap_or_else(|error| {
+        warn!(subscription = to.id, error = error.to_string(), "the secret of a subscription cannot sign");
+        Delivered::Failed(DeliveryFailure::new("subscription_secret_invalid"))
     })
 }
 
@@ -109,16 +114,22 @@ pub(crate) async fn post(app: &App, outgoing: &Outgoing<'_>) -> Result<Delivered
     let now_ms = app.now_ms();
     let seconds = now_ms / 1000;
     let signature = standard_signatures(secrets, &event.id, seconds, event.body.as_bytes())?;
-    let headers = Value::map([
-        ("content-type", MEDIA_TYPE.into()),
-        ("webhook-id", event.id.as_str().into()),
-        ("webhook-timestamp", seconds.to_string().as_str().into()),
-        ("webhook-signature", signature.as_str().into()),
-    ]);
+    let mut headers = Map::from(
+        [
+            ("content-type", MEDIA_TYPE.into()),
+            ("webhook-id", event.id.as_str().into()),
+            ("webhook-timestamp", seconds.to_string().as_str().into()),
+            ("webhook-signature", signature.as_str().into()),
+        ]
+        .map(|(name, value): (&str, Value)| (name.to_string(), value)),
+    );
+    if event.hops > 0 {
+        headers.insert(hops::HEADER.into(), event.hops.to_string().as_str().into());
+    }
     let params = Value::map([
         ("method", "POST".into()),
         ("url", url.into()),
-        ("headers", headers),
+        ("headers", Value::Map(headers)),
         ("body", event.body.as_str().into()),
         ("followRedirects", false.into()),
         ("idempotencyHeader", false.into()),

@@ -8,6 +8,9 @@ pub(crate) fn check_endpoint(text: &str) -> Result<(), String> {
     if text.len() > SUBSCRIPTION_URL_BYTES_MAX {
         return Err(format!("use at most {SUBSCRIPTION_URL_BYTES_MAX} bytes"));
     }
+    if text.contains(|character: char| character.is_whitespace() || character.is_control()) {
+        return Err("it contains a blank or a line break".into());
+    }
     let Ok(url) = Url::parse(text) else { return Err("it is no URL: write `https://host/path`".into()) };
     let wrong = match url {
         url if !matches!(url.scheme(), "https" | "http") => "use `https://` or `http://`",
@@ -31,7 +34,17 @@ mod tests {
             assert!(check_endpoint(good).is_ok(), "{good}");
         }
         let long = format!("https://example.com/{}", "x".repeat(SUBSCRIPTION_URL_BYTES_MAX));
-        for wrong in ["", "example.com", "ftp://a/", "file:///etc/passwd", "https://u:p@a/", "https://a/#f", &long] {
+        for wrong in [
+            "",
+            "example.com",
+            "ftp://a/",
+            "file:///etc/passwd",
+            "https://u:p@a/",
+            "https://a/#f",
+            &long,
+            " https://a/",
+            "https://a/\n",
+        ] {
             assert!(check_endpoint(wrong).is_err(), "{wrong}");
         }
     }

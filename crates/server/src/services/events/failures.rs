@@ -16,7 +16,7 @@ use crate::{
     auth::token::random,
     http::problem::Result,
     resources::{
-        FailedEvent, LastFailure, Stopped, SubscriptionState,
+        EventSubscription, FailedEvent, LastFailure, Stopped, SubscriptionState,
         repository::{Listing, Repository, apply, with_retries},
     },
 };
@@ -47,7 +47,7 @@ impl Attempted {
         failure: &DeliveryFailure,
         now_ms: u64,
     ) -> Self {
-        let (attempts, failing_since) = (attempts.saturating_add(1), failing_since.unwrap_or(now_ms));
+        let (attempts, failing_since) = (attempts.saturating_add(1), failing_since.unwrap_or(now_ms).min(now_ms));
         let delay_ms = retry_delay_ms(key, attempts);
         let delay_ms = delay_ms.max(failure.retry_after_ms.unwrap_or(0).min(RETRY_LONGEST_MS));
         let due_at = now_ms.saturating_add(delay_ms);
@@ -150,6 +150,10 @@ pub(crate) fn give_up(
 ) -> Result<bool> {
     let repository = Repository::of(app.catalogue(), &at.organization);
     let (subscription, now_ms) = (at.subscription.as_str(), app.now_ms());
+    if repository.get::<EventSubscription>(subscription)?.is_none() {
+        // It was deleted with its list.
+        return Ok(true);
+    }
     let name = Some(("subscription", subscription.to_string()));
     let listing = Listing { name, most: ReadLimit::of(FAILED_DELIVERIES_MAX), ..Listing::default() };
     if repository.list::<FailedEvent>(listing)?.rows.len() >= FAILED_DELIVERIES_MAX {

@@ -1,8 +1,12 @@
 //! The events of a journal: its records under the names of the specifications' event bus, with ids that follow from their
 //! positions. Events contain no payloads: those are read through the API by those who may, and can be erased.
 
-use mainspring_engine::{EngineError, progress::Events};
+use mainspring_engine::{
+    EngineError,
+    progress::{EarlierRecords, Events},
+};
 use mainspring_kernel::{
+    journal::Fold,
     key::ExecutionKey,
     record::Record,
     state::State,
@@ -13,9 +17,10 @@ use mainspring_kernel::{
 use crate::{app::App, http::problem::Result};
 
 /// Fields of an event of the first specification that are sent. Prompts, messages and details of errors are not.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "amount",
     "attempt",
+    "budgets",
     "by",
     "childExecutionId",
     "count",
@@ -45,12 +50,17 @@ pub(crate) struct JournalEvent {
     pub data: Map,
 }
 
-/// The events of a journal from a position on.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct JournalPart {
+/// The events of a journal, derived as far as it was read.
+#[derive(Default)]
+pub(crate) struct JournalEvents {
+    fold: Option<Fold>,
+    earlier: EarlierRecords,
+    /// All events so far, in their order.
     pub events: Vec<JournalEvent>,
-    /// The frame behind the last one that was read.
-    pub next: u64,
+    /// The size of the frames so far.
+    pub bytes: usize,
+    /// The [hops](super::hops) of the execution, once they were read.
+    pub hops: Option<u32>,
 }
 
 /// A frame, as far as its events need it.
@@ -60,23 +70,54 @@ struct FrameRecords {
     records: Vec<Record>,
 }
 
-/// Reads the events of an execution from a position on: a frame, and an index in it. `None` if there is no journal.
-/// The whole journal is read and verified.
-pub(crate) fn events_from(app: &App, execution: ExecutionKey, from: (u64, u32)) -> Result<Option<JournalPart>> {
-    let mut frames = Vec::new();
-    let read = app.engine.loader().frames(execution, |_, frame| {
-        frames.push(FrameRecords { sequence: frame.sequence, now: frame.now, records: frame.records.clone() });
-    });
-    let Some(read) = read.map_err(EngineError::from)? else { return Ok(None) };
-    let mut events = events_of(&frames, &read.journal.state);
-    events.retain(|event| (event.sequence, event.index) >= from);
-    Ok(Some(JournalPart { events, next: read.journal.head.sequence + 1 }))
+impl JournalEvents {
+    /// The frame behind those that were read.
+    pub(crate) fn next(&self) -> u64 {
+        self.fold.as_ref().map_or(0, Fold::next_sequence)
+    }
+
+    /// The state after the frames that were read; `None` before.
+    pub(crate) fn state(&self) -> Option<&State> {
+        self.fold.as_ref().map(|fold| &fold.state)
+    }
+
+    /// Reads and verifies the frames that were committed since the last read. False if there is no journal. If the frames
+    /// do not continue those of earlier reads, the whole journal is read again.
+    pub(crate) fn read(&mut self, app: &App, execution: ExecutionKey) -> Result<bool> {
+        let is_first = self.fold.is_none();
+        match self.advance(app, execution) {
+            Err(_) if !is_first => {
+                *self = Self::default();
+                self.advance(app, execution)
+            }
+            read => read,
+        }
+        .inspect_err(|_| *self = Self::default())
+    }
+
+    fn advance(&mut self, app: &App, execution: ExecutionKey) -> Result<bool> {
+        let mut frames = Vec::new();
+        let read = app.engine.loader().frames_after(execution, &mut self.fold, |_, frame| {
+            frames.push(FrameRecords { sequence: frame.sequence, now: frame.now, records: frame.records.clone() });
+        });
+        let Some(bytes) = read.map_err(EngineError::from)? else { return Ok(false) };
+        let Some(fold) = &self.fold else { return Ok(false) };
+        let earlier = std::mem::take(&mut self.earlier);
+        self.earlier = add_events(&frames, &fold.state, earlier, &mut self.events);
+        self.bytes += bytes;
+        Ok(true)
+    }
 }
 
-fn events_of(frames: &[FrameRecords], state: &State) -> Vec<JournalEvent> {
+/// Adds the events of further frames, with the state after the last one. Returns the facts that later events need.
+fn add_events(
+    frames: &[FrameRecords],
+    state: &State,
+    earlier: EarlierRecords,
+    all: &mut Vec<JournalEvent>,
+) -> EarlierRecords {
     let id = state.start.as_ref().map_or_else(|| state.key.to_string(), |start| start.execution_id.clone());
-    let mut events = Events::new(&id, &state.plan);
-    let mut all = Vec::new();
+    let mut events = Events::after(&id, &state.plan, earlier);
     let last = frames.last().map(|frame| frame.sequence);
     for frame in frames {
         let is_queued = frame.records.iter().any(|record| matches!(record, Record::Queued { .. }));
@@ -98,7 +139,7 @@ fn events_of(frames: &[FrameRecords], state: &State) -> Vec<JournalEvent> {
         });
         all.extend(numbered);
     }
-    all
+    events.into_earlier()
 }
 
 /// The types of an event of the first specification. An execution that starts is enqueued, and also started unless it is
@@ -177,6 +218,14 @@ mod tests {
         assert_eq!(time, "2026-02-25T10:00:00.000Z");
         let error = event(&[("code", "bash_exit_code:3".into()), ("class", "failed".into())]);
         assert_eq!(Value::Map(data), event(&[("stepId", "build".into()), ("error", error)]));
+    }
+
+    #[test]
+    fn a_warning_of_a_period_names_its_budgets() {
+        let budget = event(&[("period", "2026-02".into()), ("budget", "organization".into())]);
+        let budgets = Value::List(vec![budget]);
+        let warning = event(&[("type", "budget.warning".into()), ("budgets", budgets.clone())]);
+        assert_eq!(Value::Map(data_of(&warning).1), event(&[("budgets", budgets)]));
     }
 
     #[test]

@@ -16,8 +16,9 @@ use crate::{
     app::App,
     auth::{caller::Caller, token::random},
     http::{
-        body::{Tag, check_seen, double_option},
+        body::{Tag, check_seen, double_option, not_null},
         problem::{Code, Problem, Result},
+        timestamps,
     },
     resources::{
         EventSubscription, FailedEvent, PreviousSecret, SubscriptionState,
@@ -60,24 +61,29 @@ pub(crate) struct NewSubscription {
     pub secret: Option<String>,
 }
 
-/// Fields of a subscription to change. Omitted fields keep their values.
+/// Fields of a subscription to change. Omitted fields keep their values, and null is refused except for `workflows`.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SubscriptionDraft {
     /// Display name.
-    #[schema(min_length = 1, max_length = 200)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 200)]
     pub name: Option<String>,
     /// Address of the endpoint.
-    #[schema(max_length = 2000)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = String, required = false, max_length = 2000)]
     pub url: Option<String>,
     /// Types of events.
-    #[schema(min_items = 1, max_items = 32)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = Vec<String>, required = false, min_items = 1, max_items = 32)]
     pub types: Option<Vec<String>>,
     /// Ids or slugs of workflows; null for all executions of the organization.
     #[serde(default, deserialize_with = "double_option")]
     #[schema(value_type = Option<Vec<String>>)]
     pub workflows: Option<Option<Vec<String>>>,
-    /// True if events are sent. True also ends a pause; false drops the events that wait.
+    /// True if events are sent. True also ends a pause and sends the events that wait; false drops them.
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(value_type = bool, required = false)]
     pub enabled: Option<bool>,
 }
 
@@ -147,7 +153,8 @@ pub(crate) fn create(
     Ok((created, generated))
 }
 
-/// Changes fields of a subscription. Enabling it ends a pause; disabling it empties its queue.
+/// Changes fields of a subscription. Enabling it ends a pause, and makes the events that wait due at once with all their
+/// attempts; disabling it empties its queue.
 pub(crate) fn update(
     app: &App,
     caller: &Caller,
@@ -190,19 +197,31 @@ pub(crate) fn update(
         let stored = Stored { id: id.into(), version: stored.version + 1, body };
         Ok((change, SubscriptionWithState { stored, state }))
     })?;
-    if !after.stored.body.enabled {
-        app.engine.store().event_queue().remove_events(id)?;
+    let queue = app.engine.store().event_queue();
+    match draft.enabled {
+        Some(true) => queue.retry_events(id)?,
+        Some(false) => queue.remove_events(id)?,
+        None => {}
     }
     Ok(after)
 }
 
-/// Replaces the secret by a generated one, and returns it. Deliveries are signed with both for a day.
-pub(crate) fn rotate_secret(app: &App, caller: &Caller, id: &str) -> Result<(SubscriptionWithState, String)> {
+/// Replaces the secret by a generated one, and returns it. Deliveries are signed with both for a day. A further rotation in
+/// this time is refused unless it is forced, since it ends the validity of the first secret.
+pub(crate) fn rotate_secret(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    is_forced: bool,
+) -> Result<(SubscriptionWithState, String)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
     let secret = new_secret()?;
     let rotated = with_retries(app.catalogue(), TRIES, || {
         let stored = repository.require::<EventSubscription>(id)?;
         let mut body = stored.body.clone();
+        if !is_forced {
+            check_previous(&body, app.now_ms())?;
+        }
         let sealed = seal_secret(app, &secret, (&caller.organization, id))?;
         let until = app.now_ms().saturating_add(ROTATION_MS);
         body.previous = Some(PreviousSecret { secret: std::mem::replace(&mut body.secret, sealed), until });
@@ -213,6 +232,21 @@ pub(crate) fn rotate_secret(app: &App, caller: &Caller, id: &str) -> Result<(Sub
         Ok((change, Stored { id: id.into(), version: stored.version + 1, body }))
     })?;
     Ok((with_state(repository, rotated)?, secret))
+}
+
+/// Refuses a rotation while the previous secret is valid.
+fn check_previous(body: &EventSubscription, now_ms: u64) -> Result<()> {
+    match &body.previous {
+        Some(previous) if previous.until > now_ms => {
+            let until = timestamps::text(previous.until);
+            let message = format!(
+                "The secret before the last rotation is valid until {until}, and a further rotation ends this at once. Rotate \
+                 later, or send `force: true`."
+            );
+            Err(Problem::new(Code::Conflict, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Deletes a subscription with its queue and its failed deliveries.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use mainspring_store::Change;
-use mainspring_triggers::limits::RETRY_WITHIN_MS;
+use mainspring_triggers::limits::{RETRY_LATEST_MS, RETRY_WITHIN_MS};
 use tokio::time::MissedTickBehavior;
 use tracing::warn;
 
@@ -16,7 +16,7 @@ use crate::{
     app::App,
     http::problem::Result,
     resources::{
-        DuePrompt, Prompt, PromptFailure, PromptState, RunOutcome, TriggerState, due_id,
+        DuePrompt, Member, Prompt, PromptFailure, PromptState, RunOutcome, TriggerState, due_id,
         repository::{Repository, Stored, apply, with_retries},
     },
     services::{
@@ -24,7 +24,7 @@ use crate::{
             cloud_event::of_prompt,
             delivery::{Delivered, DeliveryFailure, Outgoing, post},
             failures::Attempted,
-            sender::owner,
+            partition_owner::owner,
         },
         schedule_rounds::{DueRow, Rounds},
     },
@@ -37,6 +37,8 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const TRIES: usize = 20;
 
 impl DueRow for DuePrompt {
+    const LONGEST_DELAY_MS: Option<u64> = Some(RETRY_LATEST_MS);
+
     fn organization(&self) -> &str {
         &self.organization
     }
@@ -85,39 +87,74 @@ async fn deliver(app: App, row: Stored<DuePrompt>, _: u64) -> Result<()> {
     let due = row.clone();
     let Some(prompt) = app.run(move |app| read(app, &due)).await? else { return Ok(()) };
     let organization = row.body.organization;
+    if !prompt.is_owned {
+        return app.run(move |app| refuse(app, &organization, &prompt.stored)).await;
+    }
+    let prompt = prompt.stored;
     let sent = send(&app, &organization, &prompt).await;
     app.run(move |app| record(app, &organization, &prompt, &sent)).await
 }
 
+/// A prompt that is due.
+struct Due {
+    stored: Stored<Prompt>,
+    /// True if its owner is a member.
+    is_owned: bool,
+}
+
 /// Reads the prompt of a row. A row without one is removed.
-fn read(app: &App, row: &Stored<DuePrompt>) -> Result<Option<Stored<Prompt>>> {
-    let prompt = Repository::of(app.catalogue(), &row.body.organization).get::<Prompt>(&row.body.prompt)?;
+fn read(app: &App, row: &Stored<DuePrompt>) -> Result<Option<Due>> {
+    let own = Repository::of(app.catalogue(), &row.body.organization);
+    let prompt = own.get::<Prompt>(&row.body.prompt)?;
     let prompt = prompt.filter(|prompt| prompt.body.due == row.id);
     if prompt.is_none() {
         let removals = vec![Repository::of(app.catalogue(), "").removal(row)];
         // Another node may have removed it.
         let _ = apply(app.engine.store().catalogue(), &Change { removals, ..Change::default() })?;
     }
-    Ok(prompt)
+    let Some(stored) = prompt else { return Ok(None) };
+    let is_owned = own.get::<Member>(&stored.body.user)?.is_some();
+    Ok(Some(Due { stored, is_owned }))
 }
 
 async fn send(app: &App, organization: &str, prompt: &Stored<Prompt>) -> Delivered {
     let orchestrators = &app.settings.orchestrators;
-    let failed = |reason: &str| Delivered::Failed(DeliveryFailure::new(reason));
+    // The reasons of the operator can contain paths of files, so members read a code, and the log has the reason.
+    let failed = |code: &str, error: &str| {
+        warn!(organization, prompt = prompt.id, error, "a prompt was not sent: {code}");
+        Delivered::Failed(DeliveryFailure::new(code))
+    };
     let Some(endpoint) = orchestrators.of(organization) else {
-        return failed("the settings of this node have no endpoint for the organization (`orchestrators`)");
+        return failed("orchestrator_missing", "the settings of this node have no endpoint for the organization");
     };
     let secret = match orchestrators.secret_of(organization, endpoint).await {
         Ok(secret) => secret,
-        Err(error) => return failed(&format!("{}: {error}", error.kind().1)),
+        Err(error) => return failed("orchestrator_secret_unreadable", &format!("{}: {error}", error.kind().1)),
     };
     let event = of_prompt(organization, prompt);
     let sender = prompt.body.trigger.as_str();
     let request = Outgoing { organization, url: &endpoint.url, secrets: &[&secret], sender, event: &event };
     match post(app, &request).await {
         Ok(delivered) => delivered,
-        Err(error) => failed(&format!("the secret of the endpoint cannot sign: {error}")),
+        Err(error) => failed("orchestrator_secret_invalid", &error.to_string()),
     }
+}
+
+/// Ends a prompt whose owner is no longer a member. The orchestrator would act for the owner.
+fn refuse(app: &App, organization: &str, read: &Stored<Prompt>) -> Result<()> {
+    with_retries(app.engine.store().catalogue(), TRIES, || {
+        let own = Repository::of(app.catalogue(), organization);
+        let mut change = Change::default();
+        let prompt = own.get::<Prompt>(&read.id)?.filter(|prompt| prompt.version == read.version);
+        let Some((prompt, state)) = prompt.zip(own.get::<TriggerState>(&read.body.trigger)?) else {
+            return Ok((change, ()));
+        };
+        let mut after = state.body.clone();
+        let reason = format!("the owner `{}` of the trigger is no longer a member", prompt.body.user);
+        end(app, organization, &prompt, (RunOutcome::Refused, None, Some(reason)), (&mut after, &mut change))?;
+        change.puts.push(own.put(&read.body.trigger, &after, state.version)?);
+        Ok((change, ()))
+    })
 }
 
 /// Records the result of an attempt, unless the prompt has changed since it was read: another node has recorded one, or

@@ -24,14 +24,28 @@ WITH RECURSIVE found (subscription) AS (
     )
     FROM found WHERE found.subscription IS NOT NULL
 )
-SELECT subscription FROM found
-WHERE subscription IS NOT NULL
-    AND EXISTS (SELECT 1 FROM event_cursors WHERE event_cursors.subscription = found.subscription AND due_at <= $1)
-ORDER BY subscription
+SELECT found.subscription, (
+    SELECT organization FROM event_cursors WHERE event_cursors.subscription = found.subscription LIMIT 1
+) AS organization
+FROM found
+WHERE found.subscription IS NOT NULL AND (
+    EXISTS (SELECT 1 FROM event_cursors WHERE event_cursors.subscription = found.subscription AND due_at <= $1)
+    OR EXISTS (SELECT 1 FROM event_cursors WHERE event_cursors.subscription = found.subscription AND due_at > $2)
+)
+ORDER BY found.subscription
 
 -- name: due_events
-SELECT subscription, execution, organization, sequence, position, newest, due_at, attempts, failing_since
-FROM event_cursors WHERE subscription = $1 AND due_at <= $2 ORDER BY due_at, execution LIMIT $3
+-- Two ranges of the index, so that executions that wait are not read.
+SELECT * FROM (
+    SELECT subscription, execution, organization, sequence, position, newest, due_at, attempts, failing_since
+    FROM event_cursors WHERE subscription = $1 AND due_at <= $2 ORDER BY due_at, execution LIMIT $4
+) AS due
+UNION ALL
+SELECT * FROM (
+    SELECT subscription, execution, organization, sequence, position, newest, due_at, attempts, failing_since
+    FROM event_cursors WHERE subscription = $1 AND due_at > $3 ORDER BY due_at, execution LIMIT $4
+) AS beyond
+ORDER BY due_at, execution LIMIT $4
 
 -- name: events_count
 SELECT count(*) FROM (SELECT 1 FROM event_cursors WHERE subscription = $1 LIMIT $2) AS found
@@ -46,5 +60,13 @@ UPDATE event_cursors SET sequence = $6, position = $7, due_at = $8, attempts = $
 WHERE subscription = $1 AND execution = $2 AND sequence = $3 AND position = $4 AND attempts = $5
 RETURNING 1
 
+-- name: events_retry
+UPDATE event_cursors SET due_at = 0, attempts = 0, failing_since = NULL WHERE subscription = $1
+
 -- name: events_remove
-DELETE FROM event_cursors WHERE subscription = $1
+DELETE FROM event_cursors
+WHERE subscription = $1 AND NOT EXISTS (
+    SELECT 1 FROM resource_keys AS named
+    WHERE named.kind = $2 AND named.organization = event_cursors.organization AND named.id = $1
+        AND named.key_hash = $3
+)

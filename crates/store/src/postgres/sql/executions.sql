@@ -101,7 +101,7 @@ SELECT count(*) FROM (
 ) AS counted
 
 -- name: rollout_executions
-SELECT status, started_at, completed_at, tokens, cost FROM executions
+SELECT execution, parent, parent_id, error, status, started_at, completed_at, tokens, cost FROM executions
 WHERE rollout = $1
 ORDER BY execution DESC LIMIT $2
 

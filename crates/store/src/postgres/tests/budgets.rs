@@ -1,13 +1,13 @@
 //! Leases of one budget that several nodes request at a time.
 
-use std::thread;
+use std::{collections::BTreeMap, thread};
 
 use super::{commit, open};
 use crate::prelude::*;
 use crate::{
     AccountChange, Batch, Fence, LeaseOutcome, PartOutcome,
     contract_tests::{
-        budgets::{request, tokens},
+        budgets::{request, returned, tokens},
         op::{EXECUTIONS, continues, opens},
         postgres::server,
     },
@@ -39,9 +39,8 @@ fn executions_on_three_nodes_never_use_more_than_the_limit() {
             let account = AccountChange {
                 organization: "o".into(),
                 workflow: "w".into(),
-                day: "2026-11-26".into(),
-                used: tokens(spent),
-                returned: vec![(number, tokens(spent))],
+                used: BTreeMap::from([("2026-11-26".to_owned(), tokens(spent))]),
+                leases: returned(number, tokens(spent)),
                 ..AccountChange::default()
             };
             let mut part = continues(execution, after).part();

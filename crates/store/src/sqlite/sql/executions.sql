@@ -54,7 +54,8 @@ SELECT count(*) FROM (
 )
 
 -- name: rollout_executions
-SELECT status, started_at, completed_at, tokens, cost FROM executions INDEXED BY executions_by_rollout
+SELECT execution, parent, parent_id, error, status, started_at, completed_at, tokens, cost
+FROM executions INDEXED BY executions_by_rollout
 WHERE rollout = ?1
 ORDER BY execution DESC LIMIT ?2
 

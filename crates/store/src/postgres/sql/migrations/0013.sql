@@ -25,7 +25,8 @@ ALTER TABLE executions ADD COLUMN cost BIGINT;
 CREATE INDEX executions_by_rollout ON executions (rollout, execution) WHERE rollout IS NOT NULL;
 
 -- Budgets of a day or a month: their accounts, the blocks that executions lease of them, and the usage by day. An empty
--- workflow stands for the whole organization in accounts and leases. Amounts of a lease are NULL without a limit.
+-- workflow stands for the whole organization in accounts and leases. Amounts of a lease are NULL without a limit. Amounts of
+-- an account are those beside the usage of its period, and may be negative. Usage has rows of days, and of months.
 CREATE TABLE budget_accounts (
     organization      BYTEA NOT NULL,
     workflow          BYTEA NOT NULL,
@@ -41,6 +42,7 @@ CREATE TABLE budget_accounts (
     raised_tool_calls BIGINT NOT NULL DEFAULT 0,
     raised_time_ms    BIGINT NOT NULL DEFAULT 0,
     is_warned         BOOLEAN NOT NULL DEFAULT FALSE,
+    edition           BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (organization, workflow, period)
 );
 

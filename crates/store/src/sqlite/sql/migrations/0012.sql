@@ -25,7 +25,8 @@ ALTER TABLE executions ADD COLUMN cost INTEGER;
 CREATE INDEX executions_by_rollout ON executions (rollout, execution) WHERE rollout IS NOT NULL;
 
 -- Budgets of a day or a month: their accounts, the blocks that executions lease of them, and the usage by day. An empty
--- workflow stands for the whole organization in accounts and leases. Amounts of a lease are NULL without a limit.
+-- workflow stands for the whole organization in accounts and leases. Amounts of a lease are NULL without a limit. Amounts of
+-- an account are those beside the usage of its period, and may be negative. Usage has rows of days, and of months.
 CREATE TABLE budget_accounts (
     organization      TEXT NOT NULL,
     workflow          TEXT NOT NULL,
@@ -41,6 +42,7 @@ CREATE TABLE budget_accounts (
     raised_tool_calls INTEGER NOT NULL DEFAULT 0,
     raised_time_ms    INTEGER NOT NULL DEFAULT 0,
     is_warned         INTEGER NOT NULL DEFAULT 0,
+    edition           INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (organization, workflow, period)
 ) STRICT, WITHOUT ROWID;
 
