@@ -83,7 +83,6 @@ fn ended(client: &Client, id: &str) -> Value {
         .post(&format!("/api/executions/{id}/signal"), &Value::map([("id", Value::from("s")), ("name", "go".into())]))
         .expect(200);
     reaches(client, id, "completed");
-    // The first view that is completed may be of a journal without the end.
     shown(client, id).get("outputs").cloned().unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use mainspring_kernel::{key::ExecutionKey, value::Value};
-use mainspring_store::{ExecutionRow, Filter, ReadLimit, Store};
+use mainspring_store::{ExecutionRow, Filter, ReadLimit, Store, is_final};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -142,9 +142,13 @@ async fn list(
 
 fn body(app: &App, caller: &Caller, id: &str, include: Include) -> Result<ExecutionBody> {
     let row = visible_execution(app, caller, id)?;
-    let details = read_details(app, &row)?;
+    let mut details = read_details(app, &row)?;
     // The journal may be newer than the row. The row is read again to match it.
     let row = app.engine.store().execution(row.key)?.unwrap_or(row);
+    // An execution that has ended since then has its outputs in the frames after those that were read.
+    if is_final(&row.status) && details.state.end.ended_at.is_none() {
+        details = read_details(app, &row)?;
+    }
     let mut shown = execution_view::body(caller, &row, &details);
     if let (Some(reason), Some(workflow)) = (&mut shown.waiting_for, &row.workflow_id)
         && drains::holds(app, caller, workflow, &row.workflow_hash)?
