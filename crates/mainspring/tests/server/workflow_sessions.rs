@@ -11,6 +11,7 @@ use super::{
     process::{Organization, Server, everywhere},
     start::{echo, save, start},
     support::yaml,
+    triggers::create,
 };
 
 /// Starts a workflow, waits until it has ended or only gates are open, and returns its execution.
@@ -192,6 +193,30 @@ fn a_step_acts_with_the_token_of_its_session_until_the_execution_ends() {
         ours.owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
         server.client(&other_token).get("/api/me").expect(401);
     });
+}
+
+#[test]
+fn a_credential_that_an_admin_made_gets_no_session_of_the_member() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(folder.path(), &["--scripts", "uncontained"]);
+    let ours = Organization::new(&server, "acme");
+    let (adm, bob) = (ours.member("adm", "admin"), ours.member("bob", "member"));
+    let lent = Value::map([("name", Value::from("lent")), ("userId", "bob".into())]);
+    let lent = server.client(&adm.post("/api/tokens", &lent).expect(201).text_at("token"));
+    let file = folder.path().join("token");
+    save(&bob, "acts", with_token(&file));
+    save(&bob, "harmless", echo());
+    let refused = start(&lent, "acts", "r1", Map::new()).expect(403);
+    assert!(refused.text.contains("`adm` made this credential"), "{refused:?}");
+    start(&lent, "harmless", "r1", Map::new()).expect(202);
+    // Neither does a trigger that it saves, until the member saves the trigger.
+    let trigger = create(&lent, "acts", r#"{"type": "manual"}"#, "").expect(201).text_at("id");
+    let run = |client: &Client| client.post(&format!("/api/triggers/{trigger}/run"), &Value::Map(Map::new()));
+    let refused = run(&bob).expect(403);
+    assert!(refused.text.contains("`adm` made this credential"), "{refused:?}");
+    assert!(!file.exists());
+    bob.send("PATCH", &format!("/api/triggers/{trigger}"), &[], Some(r#"{"name": "mine"}"#)).expect(200);
+    run(&bob).expect(202);
 }
 
 #[test]

@@ -34,6 +34,9 @@ pub struct Trigger {
     /// Scopes of the credential that saved the trigger; empty for all permissions of the owner. They apply to its
     /// executions, so that a narrow credential gains no rights through a trigger.
     pub scopes: Vec<Permission>,
+    /// Another member who knows the secret of the credential that saved the trigger, since that member has made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_to: Option<String>,
     /// Id of the member who created it.
     pub created_by: String,
     /// Milliseconds since 1970.

@@ -49,7 +49,8 @@ pub(crate) struct Fired {
     pub(crate) owner: Caller,
 }
 
-/// The owner of a trigger's workflow as a caller, with the present role and the scopes of the trigger.
+/// The owner of a trigger's workflow as a caller, with the present role and the restrictions of the credential that saved the
+/// trigger.
 pub(crate) fn owner_of(app: &App, organization: &str, trigger: &Stored<Trigger>) -> Result<Caller> {
     let user = &trigger.body.user;
     let member = Repository::of(app.catalogue(), organization).get::<Member>(user)?;
@@ -70,7 +71,7 @@ pub(crate) fn owner_of(app: &App, organization: &str, trigger: &Stored<Trigger>)
         scopes: trigger.body.scopes.clone(),
         is_operator: false,
         made_by: None,
-        known_to: None,
+        known_to: trigger.body.known_to.clone(),
         expires_at: None,
     })
 }

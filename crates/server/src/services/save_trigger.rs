@@ -110,6 +110,7 @@ pub(crate) fn create(app: &App, caller: &Caller, new: &NewTrigger) -> Result<Tri
             config,
             variable_mapping: mapping,
             scopes: caller.scopes.clone(),
+            known_to: caller.known_to.clone(),
             created_by: caller.user.clone(),
             created_at: now,
             updated_at: now,
@@ -197,6 +198,7 @@ pub(crate) fn update(
         check_mapping(&after.config, &after.variable_mapping)?;
         check_response(caller, &after.config)?;
         after.scopes.clone_from(&caller.scopes);
+        after.known_to.clone_from(&caller.known_to);
         after.updated_at = app.now_ms();
         change_of(app, caller, Edit { id, before: Some(stored), after, action })
     })

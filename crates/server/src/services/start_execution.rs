@@ -150,8 +150,7 @@ fn checked(
     };
     let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: &caller.organization };
     request.admit(&evaluator).map_err(rejected)?;
-    check_session_token(caller, &request)?;
-    check_propose_tool(caller, &request)?;
+    check_session_rights(caller, &request)?;
     if runs_scripts(&request) {
         caller.require(Permission::ScriptsRun)?;
     }
@@ -161,8 +160,7 @@ fn checked(
 
 /// True if a step of the tree may run a script.
 fn runs_scripts(request: &StartRequest) -> bool {
-    let mut plans = [&request.plan].into_iter().chain(request.workflows.values());
-    plans.any(|plan| plan.steps.iter().any(|step| step.work.may_run_scripts()))
+    has_work(request, Work::may_run_scripts)
 }
 
 /// Rejects bounds that are wider than those of the definition: starting a workflow does not permit changing its limits.
@@ -185,7 +183,23 @@ fn check_bounds(asked: &Constraints, allowed: &Constraints) -> Result<()> {
     Ok(())
 }
 
-/// Rejects a credential with scopes for workflows whose steps get the token of their session, since that has none.
+/// Rejects a start whose execution could do more as the session of the member than the credential itself.
+fn check_session_rights(caller: &Caller, request: &StartRequest) -> Result<()> {
+    if caller.scopes.is_empty() && caller.known_to.is_none() {
+        return Ok(());
+    }
+    check_session_token(caller, request)?;
+    check_propose_tool(caller, request)
+}
+
+/// True if a step of the tree fits.
+fn has_work(request: &StartRequest, fits: impl Fn(&Work) -> bool) -> bool {
+    let mut plans = [&request.plan].into_iter().chain(request.workflows.values());
+    plans.any(|plan| plan.steps.iter().any(|step| fits(&step.work)))
+}
+
+/// Rejects the credential for workflows whose steps get the token of their session: the token has no scopes, and nobody but the
+/// member is taken to act with it.
 fn check_session_token(caller: &Caller, request: &StartRequest) -> Result<()> {
     let uses_token = |work: &Work| match work {
         Work::Effect { params, .. } => {
@@ -193,39 +207,53 @@ fn check_session_token(caller: &Caller, request: &StartRequest) -> Result<()> {
         }
         _ => false,
     };
-    let mut plans = [&request.plan].into_iter().chain(request.workflows.values());
-    if caller.scopes.is_empty() || !plans.any(|plan| plan.steps.iter().any(|step| uses_token(&step.work))) {
+    if !has_work(request, uses_token) {
         return Ok(());
     }
-    let message = format!(
-        "This credential has scopes, and a step uses `{SESSION_TOKEN}`, which has the permissions of the member: start the \
-         workflow with a credential without scopes."
-    );
+    let message = match &caller.known_to {
+        Some(admin) => made_by_admin(admin, &format!("a step uses `{SESSION_TOKEN}`")),
+        None => format!(
+            "This credential has scopes, and a step uses `{SESSION_TOKEN}`, which has the permissions of the member: start \
+             the workflow with a credential without scopes."
+        ),
+    };
     Err(Problem::new(Code::Forbidden, message))
 }
 
 /// Permissions of the tool `propose_change`: it returns the present definition, and proposes another one.
 const PROPOSING: [Permission; 2] = [Permission::ProposalsWrite, Permission::WorkflowsRead];
 
-/// Rejects a credential whose scopes lack a permission of the tool `propose_change` for workflows with an agent that has the
-/// tool, since it acts as the session, which has the permissions of the member.
+/// Rejects the credential for workflows with an agent that has the tool `propose_change`, unless its scopes have the permissions
+/// of the tool, since the tool acts as the session, which has the permissions of the member.
 fn check_propose_tool(caller: &Caller, request: &StartRequest) -> Result<()> {
     let proposes = |work: &Work| match work {
         Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.permits(PROPOSE_TOOL),
         _ => false,
     };
-    let missing = PROPOSING.iter().find(|permission| !caller.scopes.contains(permission));
-    let Some(missing) = missing.filter(|_| !caller.scopes.is_empty()) else { return Ok(()) };
-    let mut plans = [&request.plan].into_iter().chain(request.workflows.values());
-    if !plans.any(|plan| plan.steps.iter().any(|step| proposes(&step.work))) {
+    if !has_work(request, proposes) {
         return Ok(());
     }
+    if let Some(admin) = &caller.known_to {
+        let message = made_by_admin(admin, &format!("an agent has the tool `{PROPOSE_TOOL}`"));
+        return Err(Problem::new(Code::Forbidden, message));
+    }
+    let missing = PROPOSING.iter().find(|permission| !caller.scopes.contains(permission));
+    let Some(missing) = missing else { return Ok(()) };
     let name = missing.name();
     let message = format!(
         "This credential has scopes without `{name}`, and an agent has the tool `{PROPOSE_TOOL}`, which has the permissions of \
          the member: start the workflow with a credential without scopes, or with this scope as well."
     );
     Err(Problem::new(Code::Forbidden, message).with(serde_json::json!({ "permission": name })))
+}
+
+/// The message for a credential that an admin has made. The admin could review a change that the session proposes, as if
+/// another person had written it.
+fn made_by_admin(admin: &str, because: &str) -> String {
+    format!(
+        "The admin `{admin}` made this credential, {because}, and the session acts as the member: start the workflow with a \
+         credential that only the member knows. Sign in through the identity provider, or ask an owner for a token."
+    )
 }
 
 /// Longest wait for a node to take a start from its inbox, and the interval of polling for it.
