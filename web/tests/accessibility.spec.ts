@@ -29,9 +29,20 @@ for (const appearance of APPEARANCES) {
       ...['', '?view=definition', '?view=run', '?view=versions', '?view=settings'].map(
         view => `/workflows/${ids.greeting}${view}`,
       ),
-      ...['members', 'tokens', 'secrets', 'sessions', 'events', 'audit', 'settings', 'quarantine', 'node'].map(
-        section => `/installation?section=${section}`,
-      ),
+      ...[
+        'members',
+        'tokens',
+        'secrets',
+        'sessions',
+        'events',
+        'tools',
+        'models',
+        'policy',
+        'audit',
+        'settings',
+        'quarantine',
+        'node',
+      ].map(section => `/installation?section=${section}`),
     ];
     await setAppearance(page, appearance);
     for (const path of paths) {

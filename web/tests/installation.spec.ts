@@ -259,3 +259,39 @@ test('an endpoint subscribes, is tested, and its failed events are sent again', 
   await expect(page.getByText('No endpoint receives events.')).toBeVisible();
   endpoint.close();
 });
+
+test('a tool server is checked, and its tools have their verdicts', async ({ page }) => {
+  await page.goto('/installation?section=tools');
+  await expect(page.getByText('hidden')).toHaveCount(0);
+  await page.getByRole('button', { name: 'Check shop' }).click();
+  const row = page.getByRole('row').filter({ hasText: 'shop.pay' });
+  await expect(row).toContainText('payment');
+  await expect(row).toContainText('ask');
+  await expect(row).toContainText('Pays <b>');
+  await page.getByRole('button', { name: 'Schema of shop.pay' }).click();
+  await expect(page.getByText('inputSchema')).toBeVisible();
+});
+
+test('a model is checked', async ({ page }) => {
+  await page.goto('/installation?section=models');
+  await page.getByRole('button', { name: 'Check scripted' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Ask it' }).click();
+  await expect(page.getByRole('status').filter({ hasText: 'It answered in' })).toContainText('done');
+});
+
+test('an organization sets rules of its own for calls', async ({ page, server }) => {
+  await page.goto('/installation?section=policy');
+  const rules = page.getByLabel('Rules of the organization');
+  await rules.fill('payment: never');
+  await expect(page.getByText('the verdict must be allow, ask or deny')).toBeVisible();
+  await rules.fill('payment: deny\nshop.get_*: ask');
+  await page.getByRole('button', { name: 'Save rules' }).click();
+  await expect(page.getByText('Executions that start from now on have these rules.')).toBeVisible();
+  expect(await server.call('GET', '/api/policy')).toMatchObject({
+    verdicts: { payment: 'deny', 'shop.get_*': 'ask' },
+  });
+  await server.call('PUT', '/api/policy', { verdicts: {} });
+  await rules.fill('payment: ask');
+  await page.getByRole('button', { name: 'Save rules' }).click();
+  await expect(page.getByRole('alert')).toContainText('have changed since you opened them');
+});

@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +27,30 @@ async function freePort(): Promise<number> {
 const SETTINGS = 'models:\n  scripted: {provider: anthropic, model: scripted-1, script: agent.yaml}\n';
 const ANSWERS = 'answers:\n  - {text: done, usage: {inputTokens: 1800, outputTokens: 24}}\n';
 
+/** A tool server with one tool, over streamable HTTP. */
+const toolServer = () =>
+  createHttpServer((request, response) => {
+    let text = '';
+    request.on('data', chunk => (text += String(chunk)));
+    request.on('end', () => {
+      const { id, method } = JSON.parse(text || '{}') as { id?: number; method?: string };
+      const answer = {
+        initialize: {
+          protocolVersion: '2025-11-25',
+          capabilities: { tools: {} },
+          serverInfo: { name: 'shop', version: '1' },
+        },
+        'tools/list': { tools: [{ name: 'pay', description: 'Pays <b>', inputSchema: { type: 'object' } }] },
+      }[method ?? ''];
+      if (id === undefined) return void response.writeHead(202).end();
+      const body = answer ? { result: answer } : { error: { code: -32601, message: 'no such method' } };
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, ...body }));
+    });
+  });
+
 export class Server {
+  private readonly tools = toolServer();
   private child: ChildProcess | undefined;
   private proxy: HttpServer | undefined;
   private readonly folder = mkdtempSync(join(tmpdir(), 'console-'));
@@ -44,7 +68,11 @@ export class Server {
       if (IS_PROXIED) this.proxy = serve(port, server);
       this.base = `http://127.0.0.1:${port}`;
     }
-    writeFileSync(join(this.folder, 'config.yaml'), SETTINGS);
+    if (!this.tools.listening) await once(this.tools.listen(0, '127.0.0.1'), 'listening');
+    const { port: toolPort } = this.tools.address() as { port: number };
+    const servers = `mcpServers: {shop: {url: "http://127.0.0.1:${toolPort}/mcp?key=hidden"}}\n`;
+    const rules = 'policy: {classes: {shop.pay: payment}}\n';
+    writeFileSync(join(this.folder, 'config.yaml'), SETTINGS + servers + rules);
     writeFileSync(join(this.folder, 'agent.yaml'), ANSWERS);
     const options = [
       'up',
@@ -89,6 +117,8 @@ export class Server {
     await this.stop();
     this.proxy?.closeAllConnections();
     this.proxy?.close();
+    this.tools.closeAllConnections();
+    this.tools.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
 

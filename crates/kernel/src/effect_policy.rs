@@ -15,6 +15,7 @@ use alloc::{
 
 mod agents;
 mod flows;
+mod levels;
 mod tree;
 
 use crate::{

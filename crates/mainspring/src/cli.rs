@@ -59,6 +59,8 @@ enum Command {
     Subscriptions(commands::subscriptions::Subscriptions),
     /// Set, list and remove the budgets of the organization and its workflows for a day or a month
     Budgets(commands::budgets::Budgets),
+    /// Show the rules for calls of workflows, and set those of your organization
+    Policy(commands::policy::Policy),
     /// Set, list and remove the secrets that steps use as {secret: NAME}
     Secret(commands::secret::Secret),
     /// List the sessions of executions of a server, and reap ended ones
@@ -325,6 +327,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Rollout(rollout) => commands::rollout::rollout(&rollout, context),
         Command::Sessions(sessions) => commands::sessions::sessions(&sessions, context),
         Command::Budgets(budgets) => commands::budgets::budgets(&budgets, context),
+        Command::Policy(policy) => commands::policy::policy(&policy, context),
         Command::Secret(secret) => commands::secret::secret(&secret, context),
         Command::Triggers(triggers) => commands::triggers::triggers(&triggers, context),
         Command::Subscriptions(given) => commands::subscriptions::subscriptions(&given, context),

@@ -23,6 +23,7 @@ pub(crate) mod message;
 pub(crate) mod models;
 pub(crate) mod node;
 pub(crate) mod plan;
+pub(crate) mod policy;
 pub(crate) mod proposals;
 pub(crate) mod propose;
 pub(crate) mod quarantine;

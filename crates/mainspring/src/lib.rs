@@ -10,6 +10,7 @@ mod definitions;
 pub mod error;
 pub mod evaluator;
 pub mod idempotency;
+mod integrations;
 mod models;
 pub mod output;
 pub mod paths;

@@ -10,6 +10,9 @@ use mainspring_kernel::{
     budget::ModelTerms,
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
+    hash::Hash,
+    key::ExecutionKey,
+    secret::SecretUses,
     value::Value,
 };
 use mainspring_models::{
@@ -123,6 +126,29 @@ pub(crate) fn parse(path: &Path, models: &Value) -> Result<Vec<ModelConfig>, Cli
         ModelConfig { script, ..model }
     };
     models.map(|models| models.into_iter().map(of_folder).collect())
+}
+
+/// An attempt that asks a model outside of an execution. It has no budget and no journal.
+pub(crate) fn question(goal: &str, model: &str, organization: Option<&str>) -> Result<Attempt, CliError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| CliError::internal("no_randomness", error.to_string()))?;
+    Ok(Attempt {
+        execution: ExecutionKey::new(0, [0; 10]),
+        root: ExecutionKey::new(0, [0; 10]),
+        execution_id: "models-try".into(),
+        organization: organization.map(Into::into),
+        workflow_id: None,
+        step: "try".into(),
+        number: 1,
+        effect: "agent".into(),
+        params: Value::map([("goal", goal.into()), ("model", model.into())]),
+        intent: Hash::of(&random),
+        key_per_attempt: false,
+        handed_out_at: 0,
+        workspace: None,
+        secrets: SecretUses::default(),
+        progress: None,
+    })
 }
 
 /// Fails every `agent` step with the reason why the settings cannot be used.

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use mainspring_effects::{Executor, shell::contain::Scripts};
+use mainspring_effects::{BoxFuture, Executor, shell::contain::Scripts};
 #[cfg(not(feature = "tools"))]
 use mainspring_kernel::effect_policy::EffectPolicy;
-use mainspring_kernel::value::Value;
+use mainspring_kernel::{failure::Failure, value::Value};
 use mainspring_models::tools::ToolSource;
-use mainspring_server::services::writers::ToolList;
+use mainspring_server::services::{
+    integrations::{ListedTool, ToolServer},
+    writers::ToolList,
+};
 
 use crate::{error::CliError, secrets::NodeSecrets, server_settings::ObjectSettings};
 
@@ -23,6 +26,30 @@ pub(crate) struct ToolServers {
     pub(crate) source: Option<Arc<dyn ToolSource>>,
     /// Lists all tools, for models that write proposals.
     pub(crate) list: Option<Arc<dyn ToolList>>,
+    /// Lists the tools of one server, for people.
+    pub(crate) one: Option<Arc<dyn ListTools>>,
+}
+
+/// Lists the tools of a server.
+pub(crate) trait ListTools: Send + Sync {
+    /// Connects to the server on behalf of an organization, or of none.
+    fn list_tools<'a>(
+        &'a self,
+        server: &'a str,
+        organization: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<ListedTool>, Failure>>;
+}
+
+/// Returns the configured tool servers as the API shows them, or the mistakes in their configuration.
+#[cfg(feature = "tools")]
+pub(crate) fn listed(settings: &ObjectSettings) -> Result<Vec<ToolServer>, String> {
+    enabled::listed(settings)
+}
+
+/// A build without tools has no tool servers.
+#[cfg(not(feature = "tools"))]
+pub(crate) fn listed(_: &ObjectSettings) -> Result<Vec<ToolServer>, String> {
+    Ok(Vec::new())
 }
 
 /// Returns the configured tool servers. None is started before its first use. Mistakes in their configuration concern
@@ -109,13 +136,17 @@ mod enabled {
         process::{ProcessSpec, StartProcess, Started, Uncontained},
     };
     use mainspring_models::tools::{ToolDefinition, ToolSource};
-    use mainspring_server::services::writers::ToolList;
+    use mainspring_server::services::{
+        integrations::{ListedTool, ToolServer},
+        writers::ToolList,
+    };
 
-    use super::ToolServers;
+    use super::{ListTools, ToolServers};
     use crate::{
         context::{Context, block_on},
         error::CliError,
         evaluator::evaluator,
+        integrations::tool_server,
         runner::http_allow,
         secrets::NodeSecrets,
         server_settings::{ObjectSettings, object_settings},
@@ -188,6 +219,43 @@ mod enabled {
                 found
             })
         }
+    }
+
+    impl ListTools for Descriptions {
+        fn list_tools<'a>(
+            &'a self,
+            server: &'a str,
+            organization: Option<&'a str>,
+        ) -> BoxFuture<'a, Result<Vec<ListedTool>, Failure>> {
+            Box::pin(async move {
+                let scope = Scope { organization: organization.map(Into::into), workspace: None };
+                let config = self.0.servers().iter().find(|config| config.name == server);
+                let config = config.ok_or_else(|| {
+                    Failure::new(Class::Invalid, "tool_unknown", format!("no tool server is named `{server}`"))
+                })?;
+                let listed = async { self.0.connection(config, &scope).await?.tools().await }.await;
+                let listed = listed.map_err(|error: ToolError| error.to_failure("tools"))?;
+                let tools = listed.tools().iter().map(|tool| ListedTool {
+                    name: tool.name.clone(),
+                    description: tool.to_value(),
+                    digest: tool.digest.prefixed(),
+                    class: tool.class(),
+                });
+                Ok(tools.collect())
+            })
+        }
+    }
+
+    /// Returns the configured tool servers as the API shows them.
+    pub(super) fn listed(settings: &ObjectSettings) -> Result<Vec<ToolServer>, String> {
+        if settings.tool_servers == Value::Null {
+            return Ok(Vec::new());
+        }
+        let shown = |server: config::ServerConfig| match server.transport {
+            config::TransportConfig::Stdio(stdio) => tool_server(server.name, "stdio", &stdio.command),
+            config::TransportConfig::Http(http) => tool_server(server.name, "http", &http.url),
+        };
+        Ok(servers(settings)?.into_iter().map(shown).collect())
     }
 
     /// Returns a pool of the configured servers. None is started before its first use.
@@ -297,11 +365,21 @@ mod enabled {
                 let pool = pool_of(servers, start, secrets)?;
                 let executor = Arc::new(Tools::new(pool.clone()).with_checks(Arc::new(InSandbox)));
                 let descriptions = Arc::new(Descriptions(pool));
-                ToolServers { executor: Some(executor), source: Some(descriptions.clone()), list: Some(descriptions) }
+                ToolServers {
+                    executor: Some(executor),
+                    source: Some(descriptions.clone()),
+                    list: Some(descriptions.clone()),
+                    one: Some(descriptions),
+                }
             }
             Err(message) => {
                 let misconfigured = Arc::new(Misconfigured(message));
-                ToolServers { executor: Some(misconfigured.clone()), source: Some(misconfigured), list: None }
+                ToolServers {
+                    executor: Some(misconfigured.clone()),
+                    source: Some(misconfigured),
+                    list: None,
+                    one: None,
+                }
             }
         })
     }

@@ -36,6 +36,7 @@ use crate::{
         dev_files::{DevFile, DevFiles},
         event_feed::Feeds,
         events::webhook_client::WebhookClient,
+        integrations::Integrated,
         plan_cache::Plans,
         prompts::orchestrators::Orchestrators,
         run_log::PendingRuns,
@@ -67,6 +68,8 @@ pub struct Settings {
     pub effect_policy: Arc<EffectPolicy>,
     /// The models that write proposals; `None` if this server has none.
     pub writers: Option<Arc<Writers>>,
+    /// The tool servers and models of the settings file; `None` if it has none.
+    pub integrations: Option<Arc<Integrated>>,
     /// Runs scenarios; `None` if this server cannot.
     pub scenarios: Option<Scenarios>,
     /// The HTTP client of deliveries of events and prompts.

@@ -15,10 +15,12 @@ mod execution_receipts;
 mod executions;
 mod failed_events;
 mod health;
+mod integrations;
 mod manual_triggers;
 mod members;
 mod oidc;
 mod organizations;
+mod policy;
 mod proposals;
 mod quarantine;
 mod rollouts;
@@ -117,6 +119,8 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(organizations::routes())
         .merge(audit::routes())
         .merge(budgets::routes())
+        .merge(policy::routes())
+        .merge(integrations::routes())
 }
 
 /// The OpenAPI 3.1 description of all routes.

@@ -54,6 +54,7 @@ fn what_can_be_edited_is_shown_with_its_version_and_edited_by_it() {
         "/api/event-subscriptions/{id}",
         "/api/members/{id}",
         "/api/organization",
+        "/api/policy",
         "/api/triggers/{id}",
         "/api/workflows/sync",
         "/api/workflows/{id}",

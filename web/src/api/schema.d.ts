@@ -5226,6 +5226,177 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the models of the settings file that the organization may use. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Models"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/models/{name}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a short question to a model, which costs a few tokens. A model that does not answer within 30 seconds is a check with
+         *     `ok: false`. At most one check at a time.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ModelCheck"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/organization": {
         parameters: {
             query?: never;
@@ -5556,6 +5727,214 @@ export interface paths {
                 };
             };
         };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the policy for calls of workflows. The strictest rule of all levels decides. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["CallPolicy"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        /**
+         * Set the rules of the organization for calls of its workflows. They can tighten the rules of the installation, and not loosen
+         *     them. Executions that have started keep the policy of their start.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SetCallPolicy"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["CallPolicy"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -7018,6 +7397,177 @@ export interface paths {
                 };
             };
         };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tool-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the tool servers of the settings file. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ToolServers"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tool-servers/{name}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Connect to a tool server, and list its tools with their classes and verdicts. A server that does not answer within 30
+         *     seconds is a check with `ok: false`. At most one check at a time.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ToolServerCheck"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -13206,6 +13756,18 @@ export interface components {
             /** @description Budgets in the order of their ids. */
             budgets: components["schemas"]["BudgetBody"][];
         };
+        /** @description The policy of an organization. */
+        CallPolicy: {
+            /**
+             * @description All rules that apply, in the form of a settings file: `{classes, trusted, verdicts, organization, flows, raises}`.
+             *     `verdicts` are those of the installation; `organization` joins those of the settings file and its own.
+             */
+            effective: Record<string, unknown>;
+            /** @description The rules that the organization has set for itself: `allow`, `ask` or `deny` by class or by pattern of names. */
+            verdicts: {
+                [key: string]: string;
+            };
+        };
         /** @description A cancel request. */
         Cancel: {
             /** @description Also skip the steps of `finally`, as a second cancel does. */
@@ -14112,6 +14674,44 @@ export interface components {
             /** @description Name of the variable. */
             variable: string;
         };
+        /** @description A configured model. */
+        ModelBody: {
+            /** @description The origin of its address; null for a scripted model. */
+            address?: string | null;
+            /** @description True if steps without `model` use it. */
+            default: boolean;
+            /** @description True if it has a key. */
+            hasKey: boolean;
+            /** @description The model as the provider names it. */
+            model: string;
+            /** @description Name by which steps refer to it. */
+            name: string;
+            /** @description The format of its requests: `anthropic`, `openai` and others. */
+            provider: string;
+        };
+        /** @description The result of a check of a model. */
+        ModelCheck: {
+            /**
+             * Format: int64
+             * @description Duration of the check in milliseconds.
+             */
+            durationMs: number;
+            /** @description The failure, `{class, code, message}`; null if there is none. */
+            error?: Record<string, unknown> | null;
+            /** @description True if the model has answered. */
+            ok: boolean;
+            /** @description The text of its answer; null without one. */
+            text?: string | null;
+            /** @description Tokens and cost of the answer; null without one. */
+            usage?: Record<string, unknown> | null;
+        };
+        /** @description The models that the organization may use. */
+        Models: {
+            /** @description The mistakes in their configuration, because of which no model can be asked; null without any. */
+            error?: string | null;
+            /** @description Models in the order of their names. */
+            models: components["schemas"]["ModelBody"][];
+        };
         /** @description Fields of the request that creates a subscription. */
         NewSubscription: {
             /** @description True (default) if events are sent. */
@@ -14745,6 +15345,16 @@ export interface components {
             /** @description Id or slug of the workflow; null for the whole organization. */
             workflow?: string | null;
         };
+        /** @description The rules of the organization. They replace the previous ones. */
+        SetCallPolicy: {
+            /**
+             * @description `allow`, `ask` or `deny` by class (`read`, `model`, `write`, `execute`, `message`, `payment`, `destructive`) or by
+             *     pattern of names, as `github.delete_*`.
+             */
+            verdicts: {
+                [key: string]: string;
+            };
+        };
         /** @description The value of a secret, and the workflows that may use it. */
         SetSecret: {
             /** @description The value: 8 bytes to 32 KiB of text. */
@@ -15096,6 +15706,51 @@ export interface components {
             nextCursor?: string | null;
             /** @description Members in the order of their ids. */
             tokens: components["schemas"]["TokenBody"][];
+        };
+        /** @description A tool that a server lists. Its texts are the server's. */
+        ToolBody: {
+            /** @description The side-effect class. */
+            class: string;
+            /** @description The origin of the class, as a clause. */
+            classSource: string;
+            /** @description The server's description: `{name, title, description, inputSchema, outputSchema, annotations}`. */
+            description: Record<string, unknown>;
+            /** @description `sha256:…` of the description. */
+            digest: string;
+            /** @description Full name, `SERVER.TOOL`. */
+            name: string;
+            /** @description `allow`, `ask` or `deny` by the rules of the installation and the organization. */
+            verdict: string;
+        };
+        /** @description A configured tool server. */
+        ToolServerBody: {
+            /** @description The origin of its address, or the file name of its program. */
+            address: string;
+            /** @description Name: the first part of the full names of its tools, `NAME.TOOL`. */
+            name: string;
+            /** @description `stdio` for a process, or `http`. */
+            transport: string;
+        };
+        /** @description The result of a check of a tool server. */
+        ToolServerCheck: {
+            /**
+             * Format: int64
+             * @description Duration of the check in milliseconds.
+             */
+            durationMs: number;
+            /** @description The failure, `{class, code, message}`; null if there is none. */
+            error?: Record<string, unknown> | null;
+            /** @description True if the server has listed its tools. */
+            ok: boolean;
+            /** @description Its tools in the order of their names. */
+            tools: components["schemas"]["ToolBody"][];
+        };
+        /** @description The configured tool servers. */
+        ToolServers: {
+            /** @description The mistakes in their configuration, because of which no tool can be called; null without any. */
+            error?: string | null;
+            /** @description Tool servers in the order of their names. */
+            toolServers: components["schemas"]["ToolServerBody"][];
         };
         /** @description Paths to the records of a session. */
         Transcript: {

@@ -32,7 +32,7 @@ test('a side that has not ended has dashes, and a cut count a sign', () => {
     tokensTotal: 0,
   };
   const texts = FIGURES.map(([, text]) => text({ ...none, ...counts }));
-  expect(texts).toEqual(['5,000+', '0', '0', '0', '–', '–', '–', '–', '–']);
+  expect(texts).toEqual(['5,000+', '0', '0', '0', '0', '0', '0', '–', '–', '–', '–', '–']);
 });
 
 test('thresholds are words, and none are none', () => {

@@ -4,7 +4,7 @@ use alloc::{
     borrow::ToOwned,
     collections::{BTreeMap, BTreeSet},
     format,
-    string::String,
+    string::{String, ToString},
     vec::Vec,
 };
 
@@ -15,7 +15,7 @@ use crate::{
     limits::EFFECT_RULES_MAX,
     plan::{EffectClass, Pattern, Plan, RuleReader, Verdict, Work},
     template::{Piece, Template},
-    value::Value,
+    value::{Map, Value},
 };
 
 /// The keys of `policy.flows`.
@@ -66,6 +66,24 @@ impl FlowRules {
             }
         }
         rules
+    }
+
+    /// Returns the rules as a configuration writes them; null without any.
+    pub(super) fn to_value(&self) -> Value {
+        if !self.is_configured {
+            return Value::Null;
+        }
+        let by_class = |rules: &BTreeMap<EffectClass, Verdict>| {
+            rules.iter().map(|(class, verdict)| (class.name().to_owned(), verdict.name().into())).collect::<Map>()
+        };
+        let mut private = by_class(&self.private);
+        private.extend(self.foreign.map(|verdict| (FOREIGN.to_owned(), verdict.name().into())));
+        let hosts: Vec<Value> = self.hosts.iter().map(|host| host.to_string().into()).collect();
+        Value::map([
+            ("untrusted", Value::Map(by_class(&self.untrusted))),
+            ("private", Value::Map(private)),
+            ("hosts", hosts.into()),
+        ])
     }
 }
 

@@ -145,6 +145,18 @@ impl VerdictRules {
         self.patterns.iter().map(|(pattern, verdict)| (pattern, *verdict))
     }
 
+    /// Adds rules. Of two verdicts for one class or pattern the stricter one stays.
+    pub(crate) fn tighten(&mut self, rules: &Self) {
+        for (class, verdict) in &rules.classes {
+            let own = self.classes.entry(*class).or_insert(*verdict);
+            *own = (*own).max(*verdict);
+        }
+        for (pattern, verdict) in &rules.patterns {
+            let own = self.patterns.entry(pattern.clone()).or_insert(*verdict);
+            *own = (*own).max(*verdict);
+        }
+    }
+
     /// Returns the rules as a configuration writes them.
     pub fn to_value(&self) -> Value {
         let classes = self.classes.iter().map(|(class, verdict)| (class.name().to_owned(), verdict.name().into()));

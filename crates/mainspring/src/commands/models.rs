@@ -2,18 +2,13 @@
 
 use clap::{Args, Subcommand};
 use mainspring_effects::{CancelHandle, Executor};
-use mainspring_kernel::{
-    effect::{Attempt, Outcome},
-    hash::Hash,
-    json::compact,
-    key::ExecutionKey,
-    value::Value,
-};
+use mainspring_kernel::{effect::Outcome, json::compact, value::Value};
 use mainspring_models::config::{self, ModelConfig};
 
 use crate::{
     context::{Context, Global, block_on},
     error::{CliError, Exit},
+    integrations::QUESTION,
     models,
     output::{
         terminal::{bold, dim, print_out},
@@ -43,7 +38,7 @@ struct Try {
     /// The name of the model [default: the default model]
     name: Option<String>,
     /// The question
-    #[arg(long, default_value = "Answer with the word OK.")]
+    #[arg(long, default_value = QUESTION)]
     goal: String,
 }
 
@@ -94,25 +89,7 @@ fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<
     let name = config::find(&configured, wanted.name.as_deref(), None).map_err(refused)?.name.clone();
     let secrets = NodeSecrets::of(&object_settings()?)?;
     let agents = models::executor_of(configured, None)?.with_secrets(Some(secrets));
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).map_err(|error| CliError::internal("no_randomness", error.to_string()))?;
-    let attempt = Attempt {
-        execution: ExecutionKey::new(0, [0; 10]),
-        root: ExecutionKey::new(0, [0; 10]),
-        execution_id: "models-try".into(),
-        organization: None,
-        workflow_id: None,
-        step: "try".into(),
-        number: 1,
-        effect: "agent".into(),
-        params: Value::map([("goal", wanted.goal.as_str().into()), ("model", name.as_str().into())]),
-        intent: Hash::of(&random),
-        key_per_attempt: false,
-        handed_out_at: 0,
-        workspace: None,
-        secrets: mainspring_kernel::secret::SecretUses::default(),
-        progress: None,
-    };
+    let attempt = models::question(&wanted.goal, &name, None)?;
     let outcome = block_on(async {
         context.signals.install()?;
         let (handle, signal) = CancelHandle::pair();

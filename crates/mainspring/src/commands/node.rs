@@ -125,6 +125,7 @@ fn without_routes(effect_policy: Arc<EffectPolicy>, global: &Global) -> Result<S
         marks: None,
         effect_policy,
         writers: None,
+        integrations: None,
         scenarios: Some(Scenarios(Arc::new(Simulated))),
         webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
             allow: runner::http_allow()?,

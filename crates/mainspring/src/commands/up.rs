@@ -26,6 +26,7 @@ use mainspring_server::{
     services::{
         audit_marks, bootstrap,
         events::{sender, webhook_client::WebhookClient},
+        integrations::{Integrated, keep_annotations, read_annotations},
         issue_token::{NewToken, issue},
         prompts::{self, orchestrators::Orchestrators},
         propose_change::ProposeChange,
@@ -38,7 +39,11 @@ use mainspring_server::{
     },
 };
 use mainspring_store::{Catalogue, ReadLimit};
-use tokio::{net::TcpListener, task::JoinHandle, time::MissedTickBehavior};
+use tokio::{
+    net::TcpListener,
+    task::JoinHandle,
+    time::{MissedTickBehavior, timeout},
+};
 
 use super::{dev::folder::Folder, node};
 use crate::{
@@ -47,6 +52,7 @@ use crate::{
     context::Context,
     error::{CliError, Exit},
     evaluator::evaluator,
+    integrations::OfSettings,
     models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
@@ -119,6 +125,9 @@ pub(super) fn serve_with(settings: &Settings, context: &Context, beside: Beside)
     done
 }
 
+/// Longest wait of the start for the annotations of trusted tool servers. Those of a slower server are read five minutes later.
+const ANNOTATIONS_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The warning of a server with several organizations whose scripts are not contained.
 const SCRIPTS_OF_SEVERAL: &str = "Scripts of every organization run uncontained, with all rights of this user: their members can read the data of \
      each other. Say `--scripts contained` or `--scripts off` unless you trust all of them.";
@@ -137,7 +146,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     let secrets = NodeSecrets::of(&settings.objects)?;
-    let (mut rules, effect_policy, writers) = rules(settings, &scripts, &secrets)?;
+    let (mut rules, effect_policy, writers, integrations) = rules(settings, &scripts, &secrets)?;
     let changes = ProposeChange::new();
     rules.changes = Some(changes.clone());
     models::mistakes(&settings.objects).for_each(|mistake| terminal.note(&mistake));
@@ -151,9 +160,13 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     engine.limit_effects(settings.effects_at_a_time);
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let orchestrators = orchestrators(settings, &secrets)?;
-    let served = Served { orchestrators, ..served(settings, base.clone(), marks.clone(), effect_policy, writers)? };
+    let served = served(settings, base.clone(), marks.clone(), effect_policy, writers)?;
+    let served =
+        Served { orchestrators, integrations: Some(Arc::new(Integrated::new(Box::new(integrations)))), ..served };
     let app = App::new(engine.clone(), evaluator(), served);
     changes.bind(&app);
+    // Without the classes of its tools, a trusted server would be asked about.
+    let _ = timeout(ANNOTATIONS_TIMEOUT, read_annotations(&app)).await;
     let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
         .map_err(|problem| CliError::internal("first_start", problem.full_message()))?;
     if matches!(scripts, Scripts::Uncontained) && has_several_organizations(app.catalogue())? {
@@ -164,9 +177,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let sweeping =
         tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
-    let schedules = tokio::spawn(scheduler::run(app.clone()));
-    let senders = [tokio::spawn(sender::run(app.clone())), tokio::spawn(prompts::sender::run(app.clone()))];
-    let rollouts = tokio::spawn(rollout_rounds::run(app.clone()));
+    let rounds = rounds(&app);
     greet(&base, token.as_ref(), &scripts, settings, terminal);
     let (stopped, signals) = (stopped(engine.clone()), context.signals.clone());
     let serving = serve(listener, app.clone(), async move {
@@ -179,9 +190,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
         served = serving => served.map_err(|error| CliError::internal("serving", error.to_string())),
         error = work_beside(beside, &app, &base, context) => Err(error),
     };
-    schedules.abort();
-    senders.iter().for_each(JoinHandle::abort);
-    rollouts.abort();
+    rounds.iter().for_each(JoinHandle::abort);
     engine.drain().await;
     marks_task.abort();
     sweeping.abort();
@@ -245,16 +254,17 @@ fn open_console(app: &App, base: &str, opens: bool, context: &Context) -> Result
     Ok(())
 }
 
-/// The rules for effects, the policy for calls, and the models that write proposals.
+/// The rules for effects, the policy for calls, the models that write proposals, and the tool servers and models to check.
 fn rules(
     settings: &Settings,
     scripts: &Scripts,
     secrets: &Arc<NodeSecrets>,
-) -> Result<(Rules, Arc<EffectPolicy>, Writers), CliError> {
-    let ToolServers { executor, source, list } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
+) -> Result<(Rules, Arc<EffectPolicy>, Writers, OfSettings), CliError> {
+    let ToolServers { executor, source, list, one } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
     let agents = models::executor(&settings.objects, source, Some(secrets));
     let terms = models::terms(&settings.objects)?.unwrap_or_default();
     let writers = Writers::new(agents.clone(), terms, list);
+    let integrations = OfSettings { settings: settings.objects.clone(), tools: one, agents: agents.clone() };
     let rules = Rules {
         scripts: scripts.clone(),
         needs_workspace: true,
@@ -266,7 +276,7 @@ fn rules(
     };
     // A budget may be set while an execution runs.
     let policy = tool_policy::of_settings(&settings.objects)?.with_leases();
-    Ok((rules, Arc::new(policy), writers))
+    Ok((rules, Arc::new(policy), writers, integrations))
 }
 
 /// The settings of the HTTP server.
@@ -288,6 +298,7 @@ fn served(
         marks: Some(marks),
         effect_policy,
         writers: Some(Arc::new(writers)),
+        integrations: None,
         scenarios: Some(Scenarios(Arc::new(Simulated))),
         webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
             allow: http_allow()?,
@@ -306,6 +317,17 @@ fn orchestrators(settings: &Settings, secrets: &Arc<NodeSecrets>) -> Result<Orch
         CliError::bad_input("bad_settings", message)
     })?;
     Ok(read.with_secrets(secrets.clone()))
+}
+
+/// Spawns the work that the server repeats: due schedules, deliveries of events and prompts, rollouts, and annotations of tools.
+fn rounds(app: &App) -> [JoinHandle<()>; 5] {
+    [
+        tokio::spawn(scheduler::run(app.clone())),
+        tokio::spawn(sender::run(app.clone())),
+        tokio::spawn(prompts::sender::run(app.clone())),
+        tokio::spawn(rollout_rounds::run(app.clone())),
+        tokio::spawn(keep_annotations(app.clone())),
+    ]
 }
 
 fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, CliError> {

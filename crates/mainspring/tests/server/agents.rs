@@ -195,6 +195,17 @@ fn organizations_use_the_models_that_serve_them() {
     assert_eq!(status, "failed");
     assert!(steps.contains("http_address_refused"), "{steps}");
     assert_eq!(model.count(), 3);
+    // Each sees and checks the models that it may use.
+    let listed = |client: &Client| client.get("/api/models").expect(200).text;
+    assert!(listed(&server.owner()).contains(r#""name":"ours""#) && !listed(&acme.owner).contains("ours"));
+    let check =
+        |client: &Client, name: &str| client.post(&format!("/api/models/{name}/check"), &Value::Map(Map::new()));
+    let checked = check(&server.owner(), "ours").expect(200);
+    assert!(checked.text.contains(r#""ok":true,"text":"OK""#), "{checked:?}");
+    check(&acme.owner, "ours").expect(404);
+    check(&acme.member("bob", "member"), "shared").expect(403);
+    assert_eq!(model.count(), 4);
+    assert!(server.owner().get("/api/audit").expect(200).text.contains("model.check"));
 }
 
 /// Scripts of an agent need the same right and the same workspace as `bash` steps.

@@ -87,6 +87,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         marks: None,
         effect_policy: Arc::default(),
         writers: None,
+        integrations: None,
         scenarios,
         webhooks,
         orchestrators,

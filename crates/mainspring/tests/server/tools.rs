@@ -2,11 +2,15 @@
 
 use std::fs;
 
-use mainspring_kernel::value::{Map, Value};
+use mainspring_kernel::{
+    json::compact,
+    value::{Map, Value},
+};
 use tempfile::TempDir;
 
 use super::{
-    client::Client,
+    client::{Client, Reply},
+    commands::Caller,
     process::{Organization, Server},
     start::{save, start},
     support::yaml,
@@ -122,4 +126,107 @@ fn a_tool_server_is_no_process_where_scripts_are_none() {
     let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200);
     assert!(steps.text.contains("tool_server_not_started") && steps.text.contains("use a server with"), "{steps:?}");
     assert_eq!(bench.calls(), 0);
+}
+
+/// Sets the rules of the caller's organization.
+fn put_policy(client: &Client, verdicts: &[(&str, &str)]) -> Reply {
+    let verdicts = verdicts.iter().map(|(key, verdict)| (*key, Value::from(*verdict)));
+    client.put("/api/policy", &Value::map([("verdicts", Value::map(verdicts))]))
+}
+
+#[test]
+fn an_organization_tightens_the_policy_and_cannot_loosen_it() {
+    let bench = Bench::new("uncontained");
+    let owner = bench.server.owner();
+    save(&owner, "reads", tool("shop.get", "{}"));
+    save(&owner, "pays", tool("shop.pay", "{to: a}"));
+    put_policy(&owner, &[("shop.pay", "allow"), ("shop.get", "ask")]).expect(200);
+    assert_eq!(settled(&owner, "pays").1, "waiting_approval", "the installation asks about payments");
+    assert_eq!(settled(&owner, "reads").1, "waiting_approval");
+    let caller = Caller::owner(&bench.server);
+    caller.fine(&["policy", "set", "read=deny"]);
+    assert!(caller.fine(&["policy", "show"]).contains(r#""read": "deny""#));
+    let data = Value::map([("steps", tool("shop.get", "{}"))]);
+    let refused = owner.post("/api/workflows/sync", &Value::map([("id", Value::from("denied")), ("data", data)]));
+    assert!(refused.status >= 400 && refused.text.contains("policy_denied"), "{refused:?}");
+    let start = start(&owner, "reads", "again", Map::new()).expect(202).text_at("executionId");
+    let ended = owner.get(&format!("/api/executions/{start}/wait")).expect(200);
+    assert_eq!(ended.text_at("status"), "failed", "a workflow that was saved before is denied at its call");
+    assert!(ended.text.contains("policy_denied"), "{ended:?}");
+    assert_eq!(bench.calls(), 0);
+    // Other organizations keep their rules, and so does this one after a refused change.
+    let acme = Organization::new(&bench.server, "acme");
+    assert_eq!(policy_of(&acme.owner), "{}");
+    for (key, verdict, place) in
+        [("read", "never", "verdicts.read"), ("a b", "deny", "verdicts.a b"), ("", "ask", "verdicts.")]
+    {
+        let refused = put_policy(&owner, &[(key, verdict)]).expect(400);
+        assert!(refused.text.contains(place), "{refused:?}");
+    }
+    assert_eq!(policy_of(&owner), r#"{"read":"deny"}"#);
+    let tag = owner.get("/api/policy").expect(200).header("etag").unwrap().to_string();
+    let body = r#"{"verdicts": {}}"#;
+    owner.send("PUT", "/api/policy", &[("if-match", &tag)], Some(body)).expect(200);
+    owner.send("PUT", "/api/policy", &[("if-match", &tag)], Some(body)).expect(412);
+    put_policy(&acme.member("bob", "member"), &[]).expect(403);
+    let log = owner.get("/api/audit").expect(200).text;
+    assert!(log.contains("policy.set") && log.contains(r#""verdicts":{"read":"deny"}"#), "{log}");
+}
+
+/// The own rules of the caller's organization.
+fn policy_of(client: &Client) -> String {
+    compact(client.get("/api/policy").expect(200).json().get("verdicts").unwrap())
+}
+
+#[test]
+fn a_check_lists_the_tools_of_a_server_with_their_verdicts() {
+    let bench = Bench::new("uncontained");
+    let owner = bench.server.owner();
+    let listed = owner.get("/api/tool-servers").expect(200);
+    assert!(listed.text.contains(r#""name":"shop","transport":"stdio","address":"bash""#), "{listed:?}");
+    assert!(!listed.text.contains("tools.sh"), "arguments can hold secrets: {listed:?}");
+    let check = |client: &Client, server: &str| {
+        client.post(&format!("/api/tool-servers/{server}/check"), &Value::Map(Map::new()))
+    };
+    let verdicts = |reply: &Reply| -> Vec<[String; 3]> {
+        let body = reply.json();
+        let tools = body.get("tools").and_then(Value::as_list).unwrap();
+        let text = |tool: &Value, key: &str| tool.get(key).and_then(Value::as_text).unwrap().to_string();
+        tools.iter().map(|tool| ["name", "class", "verdict"].map(|key| text(tool, key))).collect()
+    };
+    let checked = check(&owner, "shop").expect(200);
+    assert_eq!(verdicts(&checked), [["shop.get", "read", "allow"], ["shop.pay", "payment", "ask"]]);
+    assert!(checked.text.contains(r#""required":["to"]"#), "{checked:?}");
+    let acme = Organization::new(&bench.server, "acme");
+    assert_eq!(verdicts(&check(&acme.owner, "shop").expect(200))[0], ["shop.get", "read", "deny"]);
+    check(&owner, "none").expect(404);
+    check(&acme.member("eve", "viewer"), "shop").expect(403);
+    assert!(owner.get("/api/audit").expect(200).text.contains("tool_server.check"));
+    // A server that cannot be started is a check that failed.
+    let other = Bench::new("off");
+    let failed = check(&other.server.owner(), "shop").expect(200);
+    assert!(failed.text.contains(r#""ok":false"#) && failed.text.contains("processes are off"), "{failed:?}");
+}
+
+/// The annotations of a trusted server give its tools their classes, at the start of the server and with each check.
+#[test]
+fn a_server_reads_the_annotations_of_trusted_tool_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let annotated = TOOL_SERVER.replace(r#""name":"get","#, r#""name":"get","annotations":{"readOnlyHint":true},"#);
+    fs::write(path("tools.sh"), &annotated).unwrap();
+    let server = format!("{{command: bash, args: [{}], env: {{CALLS: {}}}}}", path("tools.sh"), path("calls"));
+    let config = format!("mcpServers:\n  shop: {server}\n  other: {server}\npolicy: {{trusted: [shop]}}\n");
+    fs::write(path("config.yaml"), config).unwrap();
+    let arguments = ["--scripts", "uncontained", "--config", &path("config.yaml")];
+    let server = Server::start_as(folder.path(), "data", &arguments, &[]);
+    let owner = server.owner();
+    for (workflow, name, expected) in [
+        ("reads", "shop.get", "completed"),
+        ("pays", "shop.pay", "waiting_approval"),
+        ("asks", "other.get", "waiting_approval"),
+    ] {
+        save(&owner, workflow, tool(name, "{to: a}"));
+        assert_eq!(settled(&owner, workflow).1, expected, "{workflow}");
+    }
 }

@@ -210,13 +210,14 @@ fn a_credential_that_an_admin_made_gets_no_session_of_the_member() {
     assert!(refused.text.contains("`adm` made this credential"), "{refused:?}");
     start(&lent, "harmless", "r1", Map::new()).expect(202);
     // Neither does a trigger that it saves, until the member saves the trigger.
-    let trigger = create(&lent, "acts", r#"{"type": "manual"}"#, "").expect(201).text_at("id");
-    let run = |client: &Client| client.post(&format!("/api/triggers/{trigger}/run"), &Value::Map(Map::new()));
-    let refused = run(&bob).expect(403);
-    assert!(refused.text.contains("`adm` made this credential"), "{refused:?}");
-    assert!(!file.exists());
-    bob.send("PATCH", &format!("/api/triggers/{trigger}"), &[], Some(r#"{"name": "mine"}"#)).expect(200);
-    run(&bob).expect(202);
+    let hook = create(&lent, "acts", r#"{"type": "webhook", "path": "acts"}"#, "").expect(201).text_at("id");
+    let deliver = |body: &str| server.nobody().send("POST", "/webhooks/acts", &[], Some(body));
+    let refused = deliver(r#"{"n": 1}"#);
+    assert!(refused.status >= 400 && !file.exists(), "{refused:?}");
+    let log = bob.get(&format!("/api/triggers/{hook}/deliveries")).expect(200).text;
+    assert!(log.contains("`adm` made this credential"), "{log}");
+    bob.send("PATCH", &format!("/api/triggers/{hook}"), &[], Some(r#"{"name": "mine"}"#)).expect(200);
+    deliver(r#"{"n": 2}"#).expect(202);
 }
 
 #[test]

@@ -31,6 +31,9 @@ pub struct Organization {
     pub features: BTreeMap<String, bool>,
     /// Concurrency limits.
     pub limits: Limits,
+    /// Its own rules for calls of workflows: verdicts by class or pattern.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub verdicts: BTreeMap<String, String>,
 }
 
 /// Limits of concurrent executions. Further executions wait in a queue.

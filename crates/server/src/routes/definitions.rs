@@ -84,7 +84,7 @@ async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Defin
         Ok(Json(Data(match compiled(app, &caller, body.definition.0) {
             Ok((found, document)) => envelope::of_plan(&found.plan, &all_warnings(app, &caller, &found, &document)?),
             Err(CompileError::Invalid(found)) => envelope::of_diagnostics(&found),
-            Err(busy) => return Err(busy.into()),
+            Err(failed) => return Err(failed.into()),
         })))
     })
     .await

@@ -45,7 +45,7 @@ struct OrganizationBody {
 }
 
 fn tagged(stored: &Stored<Organization>) -> Tagged<OrganizationBody> {
-    let Organization { name, created_at, features, limits } = stored.body.clone();
+    let Organization { name, created_at, features, limits, .. } = stored.body.clone();
     let body =
         OrganizationBody { id: stored.id.clone(), name, features, limits, created_at: timestamps::text(created_at) };
     Tagged { body, tag: stored.tag() }

@@ -300,8 +300,13 @@ mod tests {
     /// A store with an organization whose log has the given number of entries; `name` makes their content differ.
     fn store(entries: u64, name: &str) -> MemoryStore {
         let store = MemoryStore::new();
-        let body =
-            Organization { name: "Acme".into(), created_at: 0, features: BTreeMap::new(), limits: Limits::default() };
+        let body = Organization {
+            name: "Acme".into(),
+            created_at: 0,
+            features: BTreeMap::new(),
+            limits: Limits::default(),
+            verdicts: BTreeMap::new(),
+        };
         let puts = vec![Repository::of(&store, "").put("acme", &body, 0).unwrap()];
         let audit = (0..entries).map(|number| AuditEntry {
             organization: "acme".into(),

@@ -64,7 +64,8 @@ pub(crate) fn organization_change(
     by: Option<&Caller>,
 ) -> Result<Change> {
     let (now, NewOrganization { id, name, owner, features }) = (now_ms(), new);
-    let organization = Organization { name: name.into(), created_at: now, features, limits: Limits::default() };
+    let (limits, verdicts) = (Limits::default(), BTreeMap::new());
+    let organization = Organization { name: name.into(), created_at: now, features, limits, verdicts };
     let member = Member { role: Role::Owner, name: None, is_operator: id == ORGANIZATION, created_at: now };
     let body = Token {
         organization: id.into(),

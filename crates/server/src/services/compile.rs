@@ -28,6 +28,7 @@ use crate::{
     },
     services::{
         compile_budget::Within,
+        effect_policies::effect_policy,
         plan_cache::CompiledPlan,
         rollout_choice::{Chosen, choose},
         workflow_names::{PendingChange, resolve_started},
@@ -40,6 +41,8 @@ pub(crate) enum CompileError {
     Invalid(Vec<Diagnostic>),
     /// No worker was free to check it.
     Busy,
+    /// The policy of the organization could not be read.
+    Failed(Problem),
 }
 
 impl From<Vec<Diagnostic>> for CompileError {
@@ -56,6 +59,7 @@ impl From<CompileError> for Problem {
                 let message = "No worker was free to look into the definition: try again in a second.";
                 Self::new(Code::Unavailable, message)
             }
+            CompileError::Failed(problem) => problem,
         }
     }
 }
@@ -64,9 +68,10 @@ impl From<CompileError> for Problem {
 pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, CompileError> {
     debug_assert!(app.may_compile(), "add this route to those that compile, in `slots`");
     let mut compiled = compile_within(app, organization, document, false)?;
-    let flows = flow_warnings(&compiled, document, &app.settings.effect_policy, Some(organization));
+    let policy = effect_policy(app, organization).map_err(CompileError::Failed)?;
+    let flows = flow_warnings(&compiled, document, &policy, Some(organization));
     compiled.warnings.extend(flows);
-    match denied_calls(&compiled, document, &app.settings.effect_policy, Some(organization)) {
+    match denied_calls(&compiled, document, &policy, Some(organization)) {
         denied if denied.is_empty() => Ok(compiled),
         denied => Err(CompileError::Invalid(denied)),
     }
@@ -153,7 +158,8 @@ pub(crate) fn request_of(
         return Err(Problem::field("workflow", why));
     }
     let request = StartRequest { workflows, waits_for_read: drains, ..StartRequest::of(plan, stored, by) };
-    let guarded = request.guarded(&app.settings.effect_policy, Some(repository.organization()));
+    let policy = effect_policy(app, repository.organization())?;
+    let guarded = request.guarded(&policy, Some(repository.organization()));
     let mut request = guarded.map_err(|why| Problem::field("workflow", why.to_string()))?;
     if let (Value::Map(trigger), false) = (&mut request.trigger, known.is_empty()) {
         trigger.insert(WORKFLOWS_IN_TRIGGER.into(), known.into());

@@ -27,6 +27,7 @@ use crate::{
     },
     services::{
         compile::plan_of,
+        effect_policies::effect_policy,
         scenarios,
         workflow_names::{PendingChange, resolve_started},
     },
@@ -41,7 +42,8 @@ pub(crate) struct Subject {
     pub workflows: BTreeMap<String, Option<String>>,
     /// Hash of the workflow's scenarios, if it has any.
     pub scenarios: Option<String>,
-    /// `sha256:…` over the report, the workflows, the scenarios, and the report of the last shadow run.
+    /// `sha256:…` over the report, the workflows, the scenarios, the report of the last shadow run, and the
+    /// policy for calls.
     pub hash: String,
 }
 
@@ -63,6 +65,10 @@ pub(crate) fn subject(app: &App, repository: Repository<'_>, owner: &str, propos
     all.extend(proposal.shadow.as_ref().map(|shadow| ("shadow", shadow.hash.as_str().into())));
     let scenarios = scenarios::find(repository, &proposal.workflow)?.map(|stored| scenarios::hash(&stored.body));
     all.extend(scenarios.as_ref().map(|hash| ("scenarios", hash.as_str().into())));
+    let organization = repository.organization();
+    let policy = effect_policy(app, organization)?;
+    let policy = (!policy.is_default_for(organization)).then(|| policy.to_value(organization));
+    all.extend(policy.map(|rules| ("policy", Hash::of(json::canonical(&rules).as_bytes()).prefixed().into())));
     let all = Value::map(all);
     let hash = Hash::of(json::canonical(&all).as_bytes()).prefixed();
     Ok(Subject { report, workflows, scenarios, hash })

@@ -20,6 +20,7 @@ use crate::{
     },
     services::{
         compile::compile,
+        effect_policies::effect_policy,
         proposal_checks::check_decides,
         proposal_status::status_at,
         proposals::{TRIES, audit},
@@ -96,7 +97,7 @@ fn report(
     against: &Against,
 ) -> Result<ShadowReport> {
     let compiled = compile(app, &caller.organization, &Document::placeless(proposal.change.data.0.clone()))?;
-    let plan = app.settings.effect_policy.guarded(&Arc::new(compiled.plan), Some(&caller.organization));
+    let plan = effect_policy(app, &caller.organization)?.guarded(&Arc::new(compiled.plan), Some(&caller.organization));
     let mut run = ShadowRun::new(Source {
         store: &**app.engine.store(),
         loader: app.engine.loader(),

@@ -192,7 +192,7 @@ impl Writing<'_> {
             }
             Ok(_) => Ok(None),
             Err(CompileError::Invalid(found)) => Ok(Some(mistakes(&found))),
-            Err(busy @ CompileError::Busy) => Err(busy.into()),
+            Err(failed) => Err(failed.into()),
         });
         compiled.await
     }

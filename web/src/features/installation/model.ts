@@ -80,3 +80,27 @@ export function secretProblem(value: string): string | undefined {
   if (bytes > SECRET_BYTES.max) return `It has ${bytes} bytes. At most ${SECRET_BYTES.max} are stored.`;
   return undefined;
 }
+
+const VERDICTS: readonly string[] = ['allow', 'ask', 'deny'];
+
+/** Rules as lines, `KEY: VERDICT`. */
+export const rulesText = (verdicts: Record<string, string>): string =>
+  Object.entries(verdicts)
+    .map(([key, verdict]) => `${key}: ${verdict}`)
+    .join('\n');
+
+/** Reads rules from lines. The server checks the keys; `problem` is the first mistake in the form of a line. */
+export function rulesOf(text: string): { rules: Record<string, string>; problem?: string } {
+  const rules: Record<string, string> = {};
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const at = line.lastIndexOf(':');
+    const [key, verdict] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+    const where = `Line ${index + 1}:`;
+    if (at < 0 || key === '') return { rules, problem: `${where} write a class or a pattern, a colon and a verdict.` };
+    if (!VERDICTS.includes(verdict)) return { rules, problem: `${where} the verdict must be allow, ask or deny.` };
+    if (Object.hasOwn(rules, key)) return { rules, problem: `${where} ${key} has a rule above.` };
+    rules[key] = verdict;
+  }
+  return { rules };
+}

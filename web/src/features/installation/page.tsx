@@ -1,4 +1,4 @@
-/** The installation: members, tokens, secrets, sessions, event subscriptions, audit log, usage, settings, quarantine, node. */
+/** The installation: members, tokens, secrets, sessions, event subscriptions, tool servers, models, policy, audit log, usage, settings, quarantine, node. */
 import { Link, useSearch } from '@tanstack/react-router';
 import type { ComponentType } from 'react';
 import type { Permission } from '@/api/client';
@@ -6,8 +6,10 @@ import { useTitle } from '@/app/title';
 import { Empty } from '@/design/parts';
 import { useCan } from '@/features/session/queries';
 import { Audit } from './audit';
+import { Models, ToolServers } from './integrations';
 import { Members } from './members';
 import { ThisNode } from './node';
+import { Policy } from './policy';
 import { Quarantine } from './quarantine';
 import { Secrets } from './secrets';
 import { Settings } from './settings';
@@ -31,6 +33,9 @@ const SECTIONS: Section[] = [
   { key: 'secrets', label: 'Secrets', needs: 'secrets:read', view: Secrets },
   { key: 'sessions', label: 'Sessions', needs: 'executions:read', view: Sessions },
   { key: 'events', label: 'Events', needs: 'organization:write', view: Subscriptions },
+  { key: 'tools', label: 'Tool servers', needs: 'workflows:read', view: ToolServers },
+  { key: 'models', label: 'Models', needs: 'workflows:read', view: Models },
+  { key: 'policy', label: 'Policy', needs: 'workflows:read', view: Policy },
   { key: 'audit', label: 'Audit log', needs: 'audit:read', view: Audit },
   { key: 'usage', label: 'Usage', needs: 'organization:read', view: OrganizationUsage },
   { key: 'settings', label: 'Settings', needs: 'organization:read', view: Settings },

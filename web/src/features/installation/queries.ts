@@ -9,6 +9,7 @@ import {
   type Member,
   type Organization,
   type Permission,
+  type CallPolicy,
   type Role,
 } from '@/api/client';
 import { queryClient } from '@/app/queryClient';
@@ -285,6 +286,42 @@ export async function redeliver(id: string, failedId: string) {
   );
   await refreshSubscriptions();
   return result;
+}
+
+export const toolServersQuery = queryOptions({
+  queryKey: ['tool servers'],
+  queryFn: ({ signal }) => call(client.GET('/api/tool-servers', { signal })),
+});
+
+export const checkToolServer = (name: string) =>
+  call(client.POST('/api/tool-servers/{name}/check', { params: { path: { name } } }));
+
+export const modelsQuery = queryOptions({
+  queryKey: ['models'],
+  queryFn: ({ signal }) => call(client.GET('/api/models', { signal })),
+});
+
+/** Asks a model a short question, which is paid for. */
+export const checkModel = (name: string) =>
+  call(client.POST('/api/models/{name}/check', { params: { path: { name } } }));
+
+/** The policy with the version for `If-Match`. */
+export interface TaggedPolicy {
+  policy: CallPolicy;
+  etag: string | null;
+}
+
+export const policyQuery = queryOptions({
+  queryKey: ['policy'],
+  queryFn: async ({ signal }): Promise<TaggedPolicy> => {
+    const { data, etag } = await callTagged(client.GET('/api/policy', { signal }));
+    return { policy: data, etag };
+  },
+});
+
+/** Sets the rules of the organization, in place of the previous ones. */
+export async function putPolicy(verdicts: Record<string, string>, etag: string | null): Promise<void> {
+  await call(client.PUT('/api/policy', { params: { header: ifMatch(etag) }, body: { verdicts } }));
 }
 
 export const quarantineQuery = infiniteQueryOptions({

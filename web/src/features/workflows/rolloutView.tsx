@@ -5,7 +5,7 @@ import type { Rollout, Workflow } from '@/api/client';
 import { ActionDialog } from '@/design/dialog';
 import { Failed, Field, Loading, Notice, ShortId } from '@/design/parts';
 import { Name, Outside } from '@/design/text';
-import { At } from '@/design/time';
+import { Ago, At } from '@/design/time';
 import { useCan, useMayActFor, useMe } from '@/features/session/queries';
 import { endRollout, FIGURES, rolloutQuery, rolloutStatus, thresholdTexts } from './rollouts';
 
@@ -96,7 +96,7 @@ function Sides({ rollout: { stable, candidate } }: { rollout: Rollout }) {
 
 function Judgment({ rollout }: { rollout: Rollout }) {
   const thresholds = thresholdTexts(rollout);
-  const { ended, verdict } = rollout;
+  const { ended, lastRefusal, verdict } = rollout;
   return (
     <div className="card-body stack">
       {ended && (
@@ -115,6 +115,12 @@ function Judgment({ rollout }: { rollout: Rollout }) {
           </span>{' '}
           <Outside text={verdict.reasons.join('; ')} max={600} />
         </p>
+      )}
+      {lastRefusal && !ended && (
+        <Notice tone="bad">
+          The decision of the server was refused, <Ago at={lastRefusal.at} />:{' '}
+          <Outside text={lastRefusal.message} max={600} /> It is repeated.
+        </Notice>
       )}
       <p className="muted small">
         {rollout.percent} % of the new executions take the candidate, by the hash of their key, since{' '}

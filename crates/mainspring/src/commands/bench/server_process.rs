@@ -41,6 +41,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         marks: None,
         effect_policy: std::sync::Arc::default(),
         writers: None,
+        integrations: None,
         scenarios: None,
         webhooks: WebhookClient::new(std::sync::Arc::new(Http::new(HttpOptions::default()))),
         orchestrators: Orchestrators::default(),

@@ -1,0 +1,52 @@
+//! The policy for the calls of an organization's workflows: the rules of the settings file, and those that the organization has
+//! set for itself.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{
+    effect_policy::EffectPolicy,
+    plan::{RuleError, VerdictRules},
+    value::Value,
+};
+
+use crate::{
+    app::App,
+    http::problem::{Code, Problem, Result},
+    resources::{Organization, repository::Repository},
+};
+
+/// The policy that applies to an organization now.
+pub(crate) fn effect_policy(app: &App, organization: &str) -> Result<Arc<EffectPolicy>> {
+    let stored = Repository::of(app.catalogue(), "").get::<Organization>(organization)?;
+    let of_settings = of_settings(app);
+    let Some(rules) = stored.map(|stored| own_rules(&stored.body)).transpose()? else { return Ok(of_settings) };
+    Ok(match rules.is_empty() {
+        true => of_settings,
+        false => Arc::new(of_settings.tightened(organization, &rules)),
+    })
+}
+
+/// The policy of the settings file, with the classes that trusted tool servers give their tools.
+fn of_settings(app: &App) -> Arc<EffectPolicy> {
+    let annotated = app.settings.integrations.as_ref().and_then(|own| own.annotated_policy());
+    annotated.unwrap_or_else(|| app.settings.effect_policy.clone())
+}
+
+/// The rules that an organization has set for itself.
+fn own_rules(organization: &Organization) -> Result<VerdictRules> {
+    // A release that knows more verdicts may have stored them. A start under fewer rules would be worse than none.
+    read_rules(&rules_value(organization)).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        Problem::new(Code::InternalError, format!("The stored policy of the organization: {}", errors.join("; ")))
+    })
+}
+
+/// The own rules of an organization as a map.
+pub(crate) fn rules_value(organization: &Organization) -> Value {
+    Value::map(organization.verdicts.iter().map(|(key, verdict)| (key.as_str(), Value::from(verdict.as_str()))))
+}
+
+/// Reads rules: a map from classes and patterns to verdicts.
+pub(crate) fn read_rules(value: &Value) -> Result<VerdictRules, Vec<RuleError>> {
+    VerdictRules::read("verdicts", value)
+}
