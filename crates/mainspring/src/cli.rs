@@ -98,7 +98,7 @@ enum Command {
     Tools(commands::tools::ToolsArgs),
     /// List the configured models, or ask one
     Models(commands::models::Models),
-    /// Start a server for development, such as a scripted model
+    /// Save and test a folder of definitions at a local server as they change; start a scripted model
     Dev(commands::dev::Dev),
     /// Upgrade the store of an older release to the format of this one
     Upgrade(commands::upgrade::Upgrade),
@@ -277,6 +277,9 @@ impl Command {
             Self::Schedule(_) => Some("`schedule` computes ticks on this machine"),
             Self::Scenario(_) => Some("`scenario` reads files and stores of this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
+            Self::Upgrade(_) => {
+                Some("`upgrade` upgrades a store of this machine, or the one of --store; leave out --server")
+            }
             Self::Sim(_) => Some("`sim` simulates nodes on this machine, on virtual time"),
             Self::Audit(_) => {
                 Some("`audit` proves a file of this machine; a server proves its log at GET /api/audit/verify")

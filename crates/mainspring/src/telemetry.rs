@@ -23,7 +23,7 @@ pub(crate) struct Telemetry {
     /// Write traces to an OpenTelemetry collector (OTLP over HTTP) [env: OTEL_EXPORTER_OTLP_ENDPOINT]
     #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub(crate) otlp: Option<String>,
-    /// Write logs to standard error: off, error, warn, info, debug [default: info for `node`, else off]
+    /// Write logs to standard error: off, error, warn, info, debug [default: info for `node` and `up`, else off]
     #[arg(long, global = true, hide_short_help = true, value_name = "LEVEL", env = "MAINSPRING_LOG")]
     log: Option<String>,
     /// The format of log lines

@@ -83,3 +83,20 @@ fn executions_that_do_not_exist_are_bad_input() {
     }
     assert_eq!(shadow(&dir, "steps: []\n", &[]).exit, Some(10));
 }
+
+/// Timers fire some milliseconds after they are due, and functions take time. The time of a decision after them is in the
+/// output of its gate.
+#[test]
+fn an_execution_with_late_timers_and_functions_is_the_same_as_itself() {
+    let dir = TestDir::new();
+    let code = "export default function () { return 1; }";
+    let sleeps: String = (0..20).map(|n| format!("  - {{id: s{n}, type: sleep, durationMs: 1}}\n")).collect();
+    let waits = format!(
+        "name: waits\nsteps:\n{sleeps}  - {{id: c, type: code, code: '{code}'}}\n  - {{id: ask, type: approval, prompt: Go?, outputVariable: asked}}\n"
+    );
+    fs::write(dir.root().join("old.yaml"), &waits).unwrap();
+    let ran = call(dir.mainspring(&["run", "old.yaml", "--id", "r1", "--yes"]), b"");
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    let same = shadow(&dir, &waits, &["--json", "--fail-on-difference"]);
+    assert_eq!((same.exit, grades(&same)), (Some(0), vec!["same".into()]), "{same:?}");
+}

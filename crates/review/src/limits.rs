@@ -36,3 +36,7 @@ pub const SHADOW_PLACES_MAX: usize = 20;
 
 /// Executions of one report: each is loaded and replayed, and a reader compares no more.
 pub const SHADOW_EXECUTIONS_MAX: usize = 50;
+
+/// Milliseconds by which a gate of a replay may open before the recorded one, and still have the recorded times of its decisions.
+/// Functions take time in the recording, and none in a replay.
+pub const SHADOW_DRIFT_MS_MAX: u64 = 10_000;

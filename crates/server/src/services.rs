@@ -17,6 +17,7 @@ pub mod evidence;
 pub(crate) mod execution_sessions;
 pub(crate) mod execution_view;
 pub(crate) mod fire_trigger;
+mod handshakes;
 pub(crate) mod hourly_bound;
 pub mod integrations;
 pub mod issue_token;

@@ -78,7 +78,10 @@ fn print(model: &ModelConfig, global: &Global) {
         Ok(None) => "without a key",
         Err(_) => "its key is missing",
     };
-    let rest = format!("{provider}  {}  {}  {key}", model.model, model.base_url);
+    let rest = match &model.script {
+        Some(script) => format!("{provider}  {}  the script {}", model.model, script.display()),
+        None => format!("{provider}  {}  {}  {key}", model.model, model.base_url),
+    };
     print_out!("{}{mark}  {}", bold(&shown(&model.name)), dim(&shown(&rest)));
 }
 

@@ -12,7 +12,7 @@ use crate::{
     error::{CliError, Exit},
     output::{
         terminal::{dim, print_out},
-        text::shown,
+        text::{lines_shown, shown},
     },
     server_settings::object_settings,
 };
@@ -43,7 +43,7 @@ pub(crate) fn policy(policy: &Policy, context: &Context) -> Result<Exit, CliErro
             let settings = object_settings()?;
             match (context.global.json, settings.policy == Value::Null) {
                 (true, _) => print_out!("{}", compact(&settings.policy)),
-                (false, false) => print_out!("{}", shown(&pretty(&settings.policy))),
+                (false, false) => print_out!("{}", lines_shown(&pretty(&settings.policy))),
                 (false, true) => print_out!("{}", dim(&format!("no `policy` in {}", settings.path.display()))),
             }
         }
@@ -52,7 +52,7 @@ pub(crate) fn policy(policy: &Policy, context: &Context) -> Result<Exit, CliErro
             let body = block_on(async { Ok(client.get(&route(&["api", "policy"], &[])).await?) })?;
             match context.global.json {
                 true => print_out!("{}", compact(&body)),
-                false => print_out!("{}", shown(&pretty(body.get("effective").unwrap_or(&Value::Null)))),
+                false => print_out!("{}", lines_shown(&pretty(body.get("effective").unwrap_or(&Value::Null)))),
             }
         }
         Action::Set { rules } => set(rules, context)?,

@@ -231,7 +231,7 @@ fn list(query: &List, client: &Client, context: &Context) -> Result<Exit, CliErr
     let rows = answer.objects("proposals", "a proposal")?;
     for row in &rows {
         let summary = row.object("proposal", "a change")?.maybe_text("summary")?.unwrap_or_default();
-        let by = dim(&shown(&format!("{} {}", row.text("proposedBy")?, row.text("createdAt")?)));
+        let by = dim(&shown(&format!("{} {}", author(row)?, row.text("createdAt")?)));
         print_out!("{} {} {by}", bold(&shown(&row.text("id")?)), shown(&row.text("status")?));
         if !summary.is_empty() {
             print_out!("  {}", paragraph(&summary));
@@ -245,6 +245,15 @@ fn list(query: &List, client: &Client, context: &Context) -> Result<Exit, CliErr
     Ok(Exit::Fine)
 }
 
+/// The author of a proposal: a member, or the session of an execution that acts for the member.
+fn author(proposal: &Response<'_>) -> Result<String, CliError> {
+    let member = proposal.text("proposedBy")?;
+    Ok(match proposal.maybe_text("proposedBySessionId")? {
+        Some(session) => format!("the session {session} for {member}"),
+        None => member,
+    })
+}
+
 /// Prints a proposal with its review.
 fn show(client: &Client, found: &Value, context: &Context) -> Result<Exit, CliError> {
     if context.global.json {
@@ -254,7 +263,7 @@ fn show(client: &Client, found: &Value, context: &Context) -> Result<Exit, CliEr
     let answer = Response::new(client, "a proposal", found);
     let change = answer.object("proposal", "a change")?;
     print_out!("{} {}", bold(&shown(&answer.text("id")?)), shown(&answer.text("status")?));
-    print_out!("by {} at {}", shown(&answer.text("proposedBy")?), shown(&answer.text("createdAt")?));
+    print_out!("by {} at {}", shown(&author(&answer)?), shown(&answer.text("createdAt")?));
     for key in ["summary", "rationale"] {
         if let Some(text) = change.maybe_text(key)? {
             print_out!("{}", paragraph(&text));

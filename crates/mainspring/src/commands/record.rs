@@ -112,7 +112,7 @@ mod enabled {
         error::{CliError, Exit},
         output::{
             terminal::{print_err, print_out},
-            text::shown,
+            text::{lines_shown, shown},
         },
         recording_file::{RecordingFile, refused},
         server_settings::object_settings,
@@ -137,7 +137,7 @@ mod enabled {
                 })?;
                 match context.global.json {
                     true => print_out!("{}", compact(&answer(&result))),
-                    false => print_out!("{}", shown(&pretty(&result.1))),
+                    false => print_out!("{}", lines_shown(&pretty(&result.1))),
                 }
             }
             Action::Session { file, yes } => {

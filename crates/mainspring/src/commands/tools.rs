@@ -66,7 +66,7 @@ mod enabled {
         error::{CliError, Exit},
         output::{
             terminal::{bold, dim, print_out},
-            text::shown,
+            text::{lines_shown, shown},
         },
         tool_servers::{call_once, pool, scope},
     };
@@ -140,7 +140,7 @@ mod enabled {
         let outcome = call_once(pool, &wanted.name, arguments, Hash::of(&random), context).await?;
         match outcome {
             Outcome::Done(value) if context.global.json => print_out!("{}", compact(&value)),
-            Outcome::Done(value) => print_out!("{}", shown(&pretty(&value))),
+            Outcome::Done(value) => print_out!("{}", lines_shown(&pretty(&value))),
             Outcome::Failed(failure) => return Err(CliError { exit: Exit::Failed, failure }),
             _ => return Err(CliError::internal("cancelled", "the call was canceled; the tool may have had an effect")),
         }

@@ -114,7 +114,7 @@ impl Progress {
             }
             Some("admission") => line(paint(WAITS, "…"), "queue", "waits to be admitted", None),
             Some(whose) => {
-                line(paint(WAITS, "…"), "queue", &format!("as many of its {whose} are running as may; waits"), None);
+                line(paint(WAITS, "…"), "queue", &waits_for_limit(whose), None);
             }
             None => line(paint(GOOD, "✓"), "queue", "admitted", None),
         }
@@ -289,4 +289,11 @@ fn line(sign: String, name: &str, words: &str, took: Option<u64>) {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+/// The line of an execution that waits because a limit is reached.
+fn waits_for_limit(whose: &str) -> String {
+    format!(
+        "waits: the limit of the {whose}'s running executions is reached, which counts those that wait for approval; starts when \
+         one ends"
+    )
 }

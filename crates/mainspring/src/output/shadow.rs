@@ -33,7 +33,8 @@ pub(crate) fn print(report: &Value) {
         }
         let not_reached = execution.get("notReached").and_then(Value::as_u64).unwrap_or_default();
         if not_reached > 0 {
-            print_out!("  {}", dim(&format!("{not_reached} recorded steps are beyond the missing answers")));
+            let steps = if not_reached == 1 { "step is" } else { "steps are" };
+            print_out!("  {}", dim(&format!("{not_reached} recorded {steps} beyond the missing answers")));
         }
     }
     let counts = report.get("counts").and_then(Value::as_map).cloned().unwrap_or_default();

@@ -211,3 +211,23 @@ fn an_event_that_is_nested_too_deeply_starts_nothing() {
     }
     assert!(accepted >= 12 && refused >= 12, "{accepted} {refused}");
 }
+
+/// A sender tries a new address. The answer is what it expects, nothing starts, and the log says so.
+#[test]
+fn a_handshake_is_answered_and_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "w1", echo());
+    let id = create(&owner, "w1", r#"{"type": "webhook", "path": "gh"}"#, "").expect(201).text_at("id");
+    let deliver = |event: &str| {
+        let headers = [("x-github-event", event), ("x-github-delivery", event)];
+        server.nobody().send("POST", "/webhooks/gh", &headers, Some(r#"{"zen": "z"}"#))
+    };
+    assert_eq!(deliver("ping").expect(200).text_at("status"), "acknowledged");
+    let log = owner.get(&format!("/api/triggers/{id}/deliveries")).expect(200).text;
+    assert!(log.contains(r#""outcome":"skipped""#) && log.contains("`ping`"), "{log}");
+    deliver("push").expect(202);
+    let started = owner.get("/api/executions").expect(200).json();
+    assert_eq!(started.get("executions").and_then(Value::as_list).map(<[Value]>::len), Some(1));
+}

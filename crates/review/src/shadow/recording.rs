@@ -14,7 +14,7 @@ use mainspring_kernel::{
     evaluation::{Check, Evaluated, Evaluation, Function},
     frame::Frame,
     hash::Hash,
-    input::{Input, Start},
+    input::{Input, Start, Timer},
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
@@ -47,6 +47,8 @@ pub struct Recording {
     pub(super) gates: BTreeMap<(String, u32), RecordedGate>,
     /// Signals, cancel requests and the admission, with their times and the sequences of their frames.
     pub(super) arrivals: Vec<(u64, u64, Input)>,
+    /// Milliseconds by which timers fired after they were due, by name. Those that fired in time are left out.
+    pub(super) late_timers: BTreeMap<String, u64>,
     /// Results of functions and schema checks, by [`evaluation_key`].
     pub(super) evaluations: BTreeMap<Hash, Evaluated>,
     /// The steps.
@@ -139,6 +141,7 @@ impl Recorder {
                 calls: BTreeMap::new(),
                 gates: BTreeMap::new(),
                 arrivals: Vec::new(),
+                late_timers: BTreeMap::new(),
                 evaluations: BTreeMap::new(),
                 trail: Trail::default(),
                 end: None,
@@ -153,6 +156,13 @@ impl Recorder {
             recording.evaluations.extend(evaluations(&self.state, frame)?);
         }
         let open: BTreeSet<(Instance, u32)> = open_attempts(&self.state);
+        if let Input::Timer(timer) = &frame.input {
+            let due = self.state.open.timers.iter().find(|(_, open)| open == timer).map(|(due, _)| *due);
+            let late_ms = due.map_or(0, |due| frame.now.saturating_sub(due));
+            if late_ms > 0 {
+                recording.late_timers.insert(timer_name(&self.state.plan, timer), late_ms);
+            }
+        }
         for record in &frame.records {
             apply(&mut self.state, record, frame.now).map_err(|illegal| Unusable::Illegal(illegal.message))?;
         }
@@ -208,6 +218,17 @@ pub(super) fn evaluation_key(request: &Evaluation) -> Hash {
         }
     };
     Hash::of(&cbor::encode(&Value::List(value)))
+}
+
+/// Returns the name of a timer, which is the same in both plans.
+pub(super) fn timer_name(plan: &Plan, timer: &Timer) -> String {
+    match timer {
+        Timer::Deadline => "deadline".into(),
+        Timer::Attempt(instance, number) => format!("attempt {number} {}", instance.name(plan)),
+        Timer::Retry(instance, number) => format!("retry {number} {}", instance.name(plan)),
+        Timer::Sleep(instance) => format!("sleep {}", instance.name(plan)),
+        Timer::Gate(instance, number) => format!("gate {number} {}", instance.name(plan)),
+    }
 }
 
 fn open_attempts(state: &State) -> BTreeSet<(Instance, u32)> {

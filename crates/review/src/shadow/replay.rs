@@ -23,10 +23,10 @@ use mainspring_kernel::{
 
 use super::{
     calls::{Call, calls},
-    recording::{RecordedCall, RecordedGate, Recording, evaluation_key},
+    recording::{RecordedCall, RecordedGate, Recording, evaluation_key, timer_name},
     trail::{End, Trail},
 };
-use crate::limits::{SHADOW_HORIZON_MAX, SHADOW_RECORDS_MAX, SHADOW_TURNS_MAX};
+use crate::limits::{SHADOW_DRIFT_MS_MAX, SHADOW_HORIZON_MAX, SHADOW_RECORDS_MAX, SHADOW_TURNS_MAX};
 
 /// The plan with which executions are replayed.
 #[derive(Debug, Clone)]
@@ -303,12 +303,16 @@ impl Runner<'_> {
 
     /// Returns the next input; `None` if it depends on an answer that is not recorded.
     fn next(&mut self) -> Option<(u64, Input)> {
-        let timer = self.state.open.timers.first().cloned();
+        // A timer fires as late as it did, so that later decisions of people have their recorded times.
+        let timer = self.state.open.timers.first().cloned().map(|(due, timer)| {
+            let late_ms = self.recording.late_timers.get(&timer_name(&self.state.plan, &timer)).copied();
+            (due, due.saturating_add(late_ms.unwrap_or_default()), timer)
+        });
         let queued = self.queue.keys().next().copied();
         // All timers of one time fire before its next input, as they do in the engine.
         let is_first = |at: u64, due: u64| at <= due && due > self.state.now;
         match (queued, timer) {
-            (Some(queued), timer) if timer.as_ref().is_none_or(|(due, _)| is_first(queued.0, *due)) => {
+            (Some(queued), timer) if timer.as_ref().is_none_or(|(_, fires_at, _)| is_first(queued.0, *fires_at)) => {
                 let at = queued.0;
                 match self.queue.remove(&queued)? {
                     Event::Arrival(input) => Some((at, input)),
@@ -326,7 +330,10 @@ impl Runner<'_> {
                     }
                 }
             }
-            (_, Some((due, timer))) => self.may_fire(due, &timer).then_some((due, Input::Timer(timer))),
+            (_, Some((due, fires_at, timer))) => {
+                let at = fires_at.max(self.state.now);
+                self.may_fire(due, &timer).then_some((at, Input::Timer(timer)))
+            }
             _ => None,
         }
     }
@@ -413,10 +420,14 @@ impl Runner<'_> {
         match record {
             Record::GateOpened { instance, gate, .. } => {
                 self.opened.insert((instance.clone(), *gate), now);
-                let decisions = self.gate(instance, *gate).map(|gate| gate.decisions.clone()).unwrap_or_default();
+                let Some(recorded) = self.gate(instance, *gate) else { return };
+                let decisions = recorded.decisions.clone();
+                // The recorded time of a decision is in the output of its gate.
+                let is_on_time = recorded.at >= now && recorded.at - now <= SHADOW_DRIFT_MS_MAX;
+                let opened_at = if is_on_time { recorded.at } else { now };
                 for (after, place, decision, by, reason) in decisions {
                     let decide = Input::Decide { instance: instance.clone(), gate: *gate, decision, by, reason };
-                    self.enqueue(now.saturating_add(after), place, Event::Arrival(decide));
+                    self.enqueue(opened_at.saturating_add(after), place, Event::Arrival(decide));
                 }
             }
             Record::AttemptStopping { instance, attempt, reason } => self.stopped(instance, *attempt, *reason, now),

@@ -26,7 +26,7 @@ use crate::{
     },
     services::{
         execution_view::read_envelope,
-        receive_webhook::{Delivery, Received, Refused, account_of, receive},
+        receive_webhook::{Answer, Delivery, Received, Refused, account_of, receive},
         wait::until_settled,
     },
 };
@@ -66,7 +66,8 @@ struct Request {
 ///
 /// The path names the webhook. The trigger says which method, signature and headers a delivery must have. A repeated
 /// delivery starts nothing: it is recognized by `webhook-id`, `X-GitHub-Delivery`, `X-Delivery-Id` or `Idempotency-Key`,
-/// by the id of the event for Stripe and Slack, else by its content for 24 hours.
+/// by the id of the event for Stripe and Slack, else by its content for 24 hours. The ping of GitHub and the URL verification of
+/// Slack are answered with 200 and start nothing.
 #[utoipa::path(post, path = "/webhooks/{*path}", tag = "webhooks", params(("path" = String, Path)),
     request_body(content = serde_json::Value, content_type = "application/json"),
     extensions(("x-permission" = json!("public"))),
@@ -142,7 +143,7 @@ async fn get(
 
 async fn answer(app: &App, request: Request, memory: &BodyMemory) -> Response {
     match deliver(app, request, memory).await {
-        Ok((status, delivered)) => (status, Json(delivered)).into_response(),
+        Ok(response) => response,
         Err(Refused { problem, allow }) => {
             let mut response = problem.into_response();
             let allow = allow.and_then(|method| HeaderValue::from_str(&method).ok());
@@ -152,12 +153,25 @@ async fn answer(app: &App, request: Request, memory: &BodyMemory) -> Response {
     }
 }
 
-async fn deliver(app: &App, request: Request, memory: &BodyMemory) -> Result<(StatusCode, Delivered), Refused> {
+async fn deliver(app: &App, request: Request, memory: &BodyMemory) -> Result<Response, Refused> {
     let Request { method, path, query, headers, from, body } = request;
     let Path(path) = path.map_err(|_| Problem::not_found("webhook"))?;
     let query = query.0.unwrap_or_default();
-    let Received { fired, wait_ms } =
-        receive(app, Delivery { method, path, query, headers, body, from: from.0 }).await?;
+    match receive(app, Delivery { method, path, query, headers, body, from: from.0 }).await? {
+        Answer::Acknowledged(answer) => Ok(Json(Data(answer)).into_response()),
+        Answer::Received(received) => {
+            let (status, delivered) = answer_to(app, *received, memory).await?;
+            Ok((status, Json(delivered)).into_response())
+        }
+    }
+}
+
+/// The response for an accepted delivery, after the wait for its output.
+async fn answer_to(
+    app: &App,
+    Received { fired, wait_ms }: Received,
+    memory: &BodyMemory,
+) -> Result<(StatusCode, Delivered), Refused> {
     let existed = fired.existed;
     let status = if existed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let delivered = Delivered { execution_id: fired.execution_id, existed, status: "accepted", output: None };

@@ -28,6 +28,7 @@ use crate::{
     services::{
         events::hops,
         fire_trigger::{Fired, Firing, fire, log_run},
+        handshakes::handshake,
         run_log::RunEntry,
         trigger_config::verifier,
         trigger_event::{Event, MappedEvent, read_body, read_headers, read_pairs},
@@ -53,6 +54,14 @@ pub(crate) struct Delivery {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) from: IpAddr,
+}
+
+/// The answer to a verified delivery.
+pub(crate) enum Answer {
+    /// It has started an execution, or an earlier delivery has.
+    Received(Box<Received>),
+    /// The sender tries the address, and expects this body.
+    Acknowledged(Value),
 }
 
 /// An accepted delivery.
@@ -84,7 +93,7 @@ struct Target {
 }
 
 /// Receives a delivery. The start is durable when this returns.
-pub(crate) async fn receive(app: &App, delivery: Delivery) -> Result<Received, Refused> {
+pub(crate) async fn receive(app: &App, delivery: Delivery) -> Result<Answer, Refused> {
     let path = delivery.path.clone();
     let target = app.run_short(move |app| target(app, &path)).await?;
     if delivery.method.as_str() != target.webhook.method {
@@ -110,6 +119,10 @@ pub(crate) async fn receive(app: &App, delivery: Delivery) -> Result<Received, R
         app.limiter.caller(&format!("trigger/{}", target.trigger.id)).checked("to this webhook").1?;
     }
     let id = delivery_id(&delivery.headers, verified.as_ref())?;
+    if let Some(handshake) = handshake(target.webhook.signature.as_ref(), &delivery.headers, &delivery.body) {
+        log_run(app, &trigger.0, &trigger.1, acknowledged(now, id, handshake.name));
+        return Ok(Answer::Acknowledged(handshake.answer));
+    }
     let wait_ms = (target.webhook.respond == Respond::Wait).then_some(target.webhook.wait_ms);
     let account = account_of(&target.organization);
     let started = start(app, &target, delivery, (id.as_deref(), verified.as_ref()), now);
@@ -127,7 +140,7 @@ pub(crate) async fn receive(app: &App, delivery: Delivery) -> Result<Received, R
                 reason: mapped.missing_text(),
             };
             log_run(app, &trigger.0, &trigger.1, entry);
-            Ok(Received { fired, wait_ms })
+            Ok(Answer::Received(Box::new(Received { fired, wait_ms })))
         }
         Err(problem) => {
             log_run(app, &trigger.0, &trigger.1, refused(now, id, &problem));
@@ -140,6 +153,18 @@ pub(crate) async fn receive(app: &App, delivery: Delivery) -> Result<Received, R
 /// requests that take milliseconds.
 pub(crate) fn account_of(organization: &str) -> Account {
     Account { kind: Kind::Ordinary, key: organization.into(), member: String::new() }
+}
+
+fn acknowledged(at: u64, delivery: Option<String>, handshake: &str) -> RunEntry {
+    RunEntry {
+        at,
+        source: "webhook",
+        outcome: RunOutcome::Skipped,
+        status: Some(200),
+        execution: None,
+        delivery,
+        reason: Some(format!("The sender tried the address (`{handshake}`), which starts nothing.")),
+    }
 }
 
 fn refused(at: u64, delivery: Option<String>, problem: &Problem) -> RunEntry {

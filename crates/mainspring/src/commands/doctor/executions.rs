@@ -52,7 +52,9 @@ pub(super) fn check(installation: &Installation, store: &dyn Inspection, report:
 fn or_skipped<T>(name: &'static str, found: Result<Option<T>, StoreError>, check: impl FnOnce(T) -> Check) -> Check {
     match found {
         Ok(Some(found)) => check(found),
-        Ok(None) => Check::skipped(name, "the store has an older format without this information"),
+        Ok(None) => {
+            Check::skipped(name, "the store does not have this information: it is empty, or of an older format")
+        }
         Err(error) => refused(name, &error),
     }
 }
