@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mainspring_kernel::{json, value::Value};
 use mainspring_triggers::{
     catch_up::jitter_ms,
     limits::{
@@ -175,6 +176,15 @@ impl From<&TriggerConfig> for ConfigView {
             },
         }
     }
+}
+
+/// A configuration that a file has, as a server of this release shows it: with all defaults, and without secrets. The error
+/// names the field.
+pub fn normalized(config: &Value) -> std::result::Result<Value, String> {
+    let body: ConfigBody = serde_json::from_str(&json::compact(config)).map_err(|error| format!("config: {error}"))?;
+    let checked = checked(body, None, &[0; 32], ("", "")).map_err(|problem| problem.full_message())?;
+    let shown = serde_json::to_vec(&ConfigView::from(&checked)).map_err(|error| format!("config: {error}"))?;
+    json::value(&shown).map_err(|error| format!("config: {}", error.message))
 }
 
 /// Checks a configuration, and encrypts its secrets. `before` is the stored one, whose secrets stay if the request has
