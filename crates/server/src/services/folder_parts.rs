@@ -250,7 +250,7 @@ impl TriggerPart {
             variable_mapping: Some(self.variable_mapping.clone()),
         };
         let id = format!("trg-{}", random(8)?);
-        let config = checked(new.config.clone(), None, app.engine.key(), (&caller.organization, &id))?;
+        let config = checked(new.config.clone(), None, &app.sealer()?, (&caller.organization, &id))?;
         let target = target_of(app, caller, new.workflow_id.as_deref(), &config, Some(workflows.pending))?;
         check_count(Repository::of(app.catalogue(), &caller.organization), target.0.as_deref(), created)?;
         Ok(creation(app, caller, (&id, &new, config), target)?.0)

@@ -94,7 +94,7 @@ pub(crate) fn create(app: &App, caller: &Caller, new: &NewTrigger) -> Result<Tri
     let repository = Repository::of(app.catalogue(), &caller.organization);
     let id = format!("trg-{}", random(8)?);
     with_retries(app.catalogue(), TRIES, || {
-        let config = checked(new.config.clone(), None, app.engine.key(), (&caller.organization, &id))?;
+        let config = checked(new.config.clone(), None, &app.sealer()?, (&caller.organization, &id))?;
         let target = target_of(app, caller, new.workflow_id.as_deref(), &config, None)?;
         check_count(repository, target.0.as_deref(), 0)?;
         creation(app, caller, (&id, new, config), target)
@@ -223,8 +223,7 @@ pub(crate) fn replacement(
     after.enabled = enabled.unwrap_or(after.enabled);
     after.variable_mapping = variable_mapping.map_or(after.variable_mapping, Option::unwrap_or_default);
     if let Some(config) = config {
-        let key = app.engine.key();
-        after.config = checked(config, Some(&stored.body.config), key, (&caller.organization, &id))?;
+        after.config = checked(config, Some(&stored.body.config), &app.sealer()?, (&caller.organization, &id))?;
         if after.config.prompt().is_some() == after.workflow.is_some() {
             let message = "a trigger keeps its target; create another one for the other target";
             return Err(Problem::field("config.target", message));

@@ -23,6 +23,7 @@ use crate::{
         SignatureScheme, Trigger, TriggerConfig, WebhookConfig,
     },
     services::{
+        encryption_keys::{EncryptionKeys, Sealer},
         trigger_secrets::{Secrets, open, seal},
         wait::WAIT_MS_MAX,
     },
@@ -182,7 +183,9 @@ impl From<&TriggerConfig> for ConfigView {
 /// names the field.
 pub fn normalized(config: &Value) -> std::result::Result<Value, String> {
     let body: ConfigBody = serde_json::from_str(&json::compact(config)).map_err(|error| format!("config: {error}"))?;
-    let checked = checked(body, None, &[0; 32], ("", "")).map_err(|problem| problem.full_message())?;
+    let keys = EncryptionKeys::of_installation([0; 32]);
+    let sealer = keys.unstored_sealer();
+    let checked = checked(body, None, &sealer, ("", "")).map_err(|problem| problem.full_message())?;
     let shown = serde_json::to_vec(&ConfigView::from(&checked)).map_err(|error| format!("config: {error}"))?;
     json::value(&shown).map_err(|error| format!("config: {}", error.message))
 }
@@ -192,7 +195,7 @@ pub fn normalized(config: &Value) -> std::result::Result<Value, String> {
 pub(crate) fn checked(
     body: ConfigBody,
     before: Option<&TriggerConfig>,
-    key: &[u8; 32],
+    sealer: &Sealer<'_>,
     owner: (&str, &str),
 ) -> Result<TriggerConfig> {
     match body {
@@ -219,7 +222,7 @@ pub(crate) fn checked(
         }
         ConfigBody::Webhook { path, method, secret, secrets, headers, signature, respond, wait_ms } => {
             let stored = match before {
-                Some(TriggerConfig::Webhook(webhook)) => open(webhook.sealed.as_deref(), key, owner)?,
+                Some(TriggerConfig::Webhook(webhook)) => open(webhook.sealed.as_deref(), sealer.keys, owner)?,
                 _ => Secrets::default(),
             };
             let secrets = Secrets {
@@ -229,7 +232,7 @@ pub(crate) fn checked(
             let webhook = WebhookConfig {
                 path: checked_path(&path)?,
                 method: checked_method(method.as_deref(), &secrets)?,
-                sealed: seal(&secrets, key, owner)?,
+                sealed: seal(&secrets, &sealer.primary, owner)?,
                 secret_count: secrets.secrets.len(),
                 header_names: secrets.headers.keys().cloned().collect(),
                 signature,

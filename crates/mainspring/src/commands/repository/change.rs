@@ -169,8 +169,12 @@ fn compare(path: String, before: Option<&Value>, after: Option<&Value>, found: &
     if before == after {
         return;
     }
-    let (Some(Value::Map(old)), Some(Value::Map(new))) = (before, after) else {
-        return found.push(Field { path, before: before.cloned(), after: after.cloned() });
+    let nothing = Map::new();
+    let (old, new) = match (before, after) {
+        (Some(Value::Map(old)), Some(Value::Map(new))) => (old, new),
+        // The fields of a new object are shown one by one.
+        (None, Some(Value::Map(new))) if !new.is_empty() => (&nothing, new),
+        _ => return found.push(Field { path, before: before.cloned(), after: after.cloned() }),
     };
     let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
     keys.sort();
@@ -201,5 +205,6 @@ mod tests {
             &["a.b", "a.c", "a.e", "d"],
         );
         check(r#"{"a": {"b": 1}}"#, r#"{"a": 2}"#, &["a"]);
+        check("{}", r#"{"a": {"b": {"c": 1}}, "d": {}}"#, &["a.b.c", "d"]);
     }
 }
