@@ -1,5 +1,10 @@
 //! The installation's key, which authenticates journals and approvals. It is stored outside of every store, data folder
 //! and workspace.
+//!
+//! ```text
+//! 4f3c…                  64 hexadecimal digits: the installation's key, which never changes
+//! encryption 91ab…       keys that encrypt secrets in the store, the newest last
+//! ```
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -11,7 +16,7 @@ use std::{
 use mainspring_kernel::hash::{Hash, hex, unhex};
 use mainspring_store::Store;
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{FlockOperation, Mode, OFlags, flock},
     io::Errno,
 };
 
@@ -93,9 +98,104 @@ pub fn location(
     config.map(|config| config.join("mainspring/key")).filter(handles).unwrap_or_else(fallback)
 }
 
-/// Reads a key. `None` if there is no file. Folder and file are opened once and checked by their descriptors, so that
-/// they cannot be replaced between check and use.
+/// The keys of a file that encrypt values beside the installation's key, the newest last.
+pub fn encryption_keys(path: &Path) -> Result<Vec<[u8; 32]>, EngineError> {
+    Ok(read_file(path)?.map(|file| file.encryption).unwrap_or_default())
+}
+
+/// Adds a new encryption key to an existing key file, and returns it. The file is replaced in one step, so that a process
+/// reads either the old keys or all of them.
+pub fn add_encryption_key(path: &Path) -> Result<[u8; 32], EngineError> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|error| EngineError::Key { path: path.to_owned(), why: error.to_string() })?;
+    change(path, |keys| match keys.len() {
+        ENCRYPTION_KEYS_MAX.. => Err(format!("it has {ENCRYPTION_KEYS_MAX} encryption keys: remove unused ones first")),
+        _ => {
+            keys.push(key);
+            Ok(())
+        }
+    })?;
+    Ok(key)
+}
+
+/// Removes an encryption key from a key file. False if it is not there.
+pub fn remove_encryption_key(path: &Path, is_removed: impl Fn(&[u8; 32]) -> bool) -> Result<bool, EngineError> {
+    let mut found = false;
+    change(path, |keys| {
+        let before = keys.len();
+        keys.retain(|key| !is_removed(key));
+        found = keys.len() < before;
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Most encryption keys of a file. There are two during a rotation.
+const ENCRYPTION_KEYS_MAX: usize = 8;
+
+/// The beginning of a line with an encryption key.
+const ENCRYPTION: &str = "encryption ";
+
+/// The content of a key file.
+struct KeyFile {
+    installation: [u8; 32],
+    encryption: Vec<[u8; 32]>,
+}
+
+impl KeyFile {
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let installation = key_of(lines.next()?)?;
+        let encryption = lines.map(|line| key_of(line.strip_prefix(ENCRYPTION)?.trim())).collect::<Option<Vec<_>>>()?;
+        (encryption.len() <= ENCRYPTION_KEYS_MAX).then_some(Self { installation, encryption })
+    }
+
+    fn to_text(&self) -> String {
+        let others = self.encryption.iter().map(|key| format!("{ENCRYPTION}{}\n", hex(key)));
+        [format!("{}\n", hex(&self.installation))].into_iter().chain(others).collect()
+    }
+}
+
+fn key_of(digits: &str) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    unhex(digits, &mut key).then_some(key)
+}
+
+/// Changes the encryption keys of a file. Changes by several processes happen one after the other.
+fn change(path: &Path, edit: impl FnOnce(&mut Vec<[u8; 32]>) -> Result<(), String>) -> Result<(), EngineError> {
+    let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
+    let folder = File::open(folder_of(path)).map_err(|error| failed(error.to_string()))?;
+    flock(&folder, FlockOperation::LockExclusive).map_err(|error| failed(error.to_string()))?;
+    let mut file = read_file(path)?.ok_or_else(|| failed("it is not there; the first start makes it".into()))?;
+    edit(&mut file.encryption).map_err(failed)?;
+    let written = write_new(folder_of(path), &file.to_text()).and_then(|new| {
+        fs::rename(&new, path).inspect_err(|_| {
+            // The original error is the one to report.
+            let _ = fs::remove_file(&new);
+        })
+    });
+    written.and_then(|()| folder.sync_all()).map_err(|error| failed(format!("it cannot be written: {error}")))
+}
+
+/// Writes a file of another name into a folder, which only its owner can read.
+fn write_new(folder: &Path, text: &str) -> std::io::Result<PathBuf> {
+    let mut suffix = [0; 8];
+    getrandom::fill(&mut suffix).map_err(std::io::Error::other)?;
+    let path = folder.join(format!(".key-{}", hex(&suffix)));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    Ok(path)
+}
+
+/// Reads the installation's key. `None` if there is no file.
 fn read(path: &Path) -> Result<Option<[u8; 32]>, EngineError> {
+    Ok(read_file(path)?.map(|file| file.installation))
+}
+
+/// Reads a key file. `None` if there is none. Folder and file are opened once and checked by their descriptors, so that
+/// they cannot be replaced between check and use.
+fn read_file(path: &Path) -> Result<Option<KeyFile>, EngineError> {
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
     let folder = match File::open(folder_of(path)) {
         Ok(folder) => folder,
@@ -118,13 +218,12 @@ fn read(path: &Path) -> Result<Option<[u8; 32]>, EngineError> {
     }
     let mut text = String::new();
     file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
-    let mut key = [0; 32];
-    let is_whole = unhex(text.trim(), &mut key);
-    is_whole.then_some(Some(key)).ok_or_else(|| failed("it does not hold 64 hexadecimal digits".into()))
+    let wrong = "it does not hold 64 hexadecimal digits, and then lines of `encryption` with 64 more";
+    KeyFile::parse(&text).map(Some).ok_or_else(|| failed(wrong.into()))
 }
 
-/// Bytes read of a key file: 64 digits, with room for line breaks.
-const KEY_FILE_BYTES_MAX: u64 = 128;
+/// Bytes read of a key file: the digits of all keys, with room for line breaks.
+const KEY_FILE_BYTES_MAX: u64 = 1024;
 
 /// Refuses a folder in which other users could replace the key. Below the shared `/var/tmp`, where another user could
 /// have created the folder, it must grant them no access at all.
@@ -158,12 +257,7 @@ fn create(path: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(std::io::Error::other)?;
-    let mut suffix = [0; 8];
-    getrandom::fill(&mut suffix).map_err(std::io::Error::other)?;
-    let whole = folder.join(format!(".key-{}", hex(&suffix)));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole)?;
-    writeln!(file, "{}", hex(&key))?;
-    file.sync_all()?;
+    let whole = write_new(folder, &format!("{}\n", hex(&key)))?;
     let linked = fs::hard_link(&whole, path);
     fs::remove_file(&whole)?;
     match linked {
@@ -193,6 +287,33 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&path, "short").unwrap();
         assert!(load_or_create(&path).unwrap_err().to_string().contains("64 hexadecimal"));
+    }
+
+    #[test]
+    fn encryption_keys_stand_after_the_key_that_never_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config/key");
+        assert!(add_encryption_key(&path).is_err() && !path.exists(), "a change creates no key");
+        let key = load_or_create(&path).unwrap();
+        assert_eq!(encryption_keys(&path).unwrap(), Vec::<[u8; 32]>::new());
+        let added = [add_encryption_key(&path).unwrap(), add_encryption_key(&path).unwrap()];
+        assert_eq!((load(&path).unwrap(), encryption_keys(&path).unwrap()), (key, added.to_vec()));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(!remove_encryption_key(&path, |one| *one == key).unwrap(), "the first key stays");
+        assert!(remove_encryption_key(&path, |one| *one == added[0]).unwrap());
+        assert_eq!((load(&path).unwrap(), encryption_keys(&path).unwrap()), (key, added[1..].to_vec()));
+        assert_eq!(fs::read_dir(folder.path().join("config")).unwrap().count(), 1);
+        for _ in 1..ENCRYPTION_KEYS_MAX {
+            add_encryption_key(&path).unwrap();
+        }
+        assert!(add_encryption_key(&path).unwrap_err().to_string().contains("remove unused"));
+        assert_eq!(encryption_keys(&path).unwrap().len(), ENCRYPTION_KEYS_MAX, "a full file is read as a whole");
+        let text = fs::read_to_string(&path).unwrap();
+        for wrong in [text.replace("encryption ", "encryption"), text.replace("encryption ", ""), text.clone() + "x\n"]
+        {
+            fs::write(&path, wrong).unwrap();
+            assert!(load(&path).unwrap_err().to_string().contains("64 hexadecimal"));
+        }
     }
 
     #[test]

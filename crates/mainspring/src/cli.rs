@@ -43,9 +43,9 @@ enum Command {
     Workflows(commands::workflows::Workflows),
     /// Propose a change of a workflow of a server
     Propose(commands::propose::Propose),
-    /// Compare a folder of definitions with the workflows of a server
+    /// Compare a folder of definitions, scenarios, triggers and a policy with a server
     Diff(commands::repository::Diff),
-    /// Make the workflows of a server equal to a folder of definitions
+    /// Make a server equal to a folder of definitions, scenarios, triggers and a policy
     Apply(commands::repository::Apply),
     /// List, review and apply proposed changes of a workflow
     Proposals(commands::proposals::Proposals),
@@ -63,6 +63,8 @@ enum Command {
     Policy(commands::policy::Policy),
     /// Set, list and remove the secrets that steps use as {secret: NAME}
     Secret(commands::secret::Secret),
+    /// List and change the keys that encrypt secrets in the store
+    Key(commands::key::Key),
     /// List the sessions of executions of a server, and reap ended ones
     Sessions(commands::sessions::Sessions),
     /// Create a token for a member of the server
@@ -332,6 +334,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Budgets(budgets) => commands::budgets::budgets(&budgets, context),
         Command::Policy(policy) => commands::policy::policy(&policy, context),
         Command::Secret(secret) => commands::secret::secret(&secret, context),
+        Command::Key(key) => commands::key::key(&key, context),
         Command::Triggers(triggers) => commands::triggers::triggers(&triggers, context),
         Command::Subscriptions(given) => commands::subscriptions::subscriptions(&given, context),
         Command::Token(token) => commands::token::token(&token, context),
@@ -376,13 +379,15 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Test(test) => commands::test::test(&test, context),
         Command::Sim(sim) => commands::sim::sim(&sim, context),
         Command::Bench(bench) => commands::bench::bench(&bench, context),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut CommandLine::command(), "mainspring", &mut script);
-            print_out!("{}", String::from_utf8_lossy(&script).trim_end());
-            Ok(Exit::Fine)
-        }
+        Command::Completions { shell } => Ok(completions(shell)),
     }
+}
+
+fn completions(shell: clap_complete::Shell) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut CommandLine::command(), "mainspring", &mut script);
+    print_out!("{}", String::from_utf8_lossy(&script).trim_end());
+    Exit::Fine
 }
 
 fn refused_arguments(rejected: &clap::Error, arguments: &[OsString]) -> Exit {

@@ -16,6 +16,7 @@ pub(crate) mod evidence;
 pub(crate) mod examples;
 pub(crate) mod explain;
 pub(crate) mod init;
+pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod lsp;

@@ -26,7 +26,7 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
     value::Value,
 };
-use mainspring_server::services::stored_secrets::StoredSecrets;
+use mainspring_server::services::{encryption_keys::EncryptionKeys, stored_secrets::StoredSecrets};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
@@ -106,7 +106,9 @@ pub async fn open(home: DataDir, key: [u8; 32], reach: EngineScope, spans: Optio
     let budgets = period_budgets::of_settings(&settings)?;
     let rules = Rules { secrets: Some(secrets.clone()), budgets, ..Rules::default() };
     let engine = open_with(home, key, reach, spans, rules).await?;
-    secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
+    // Executions of a command line have no organization, and so no stored secrets.
+    let keys = Arc::new(EncryptionKeys::of_installation(*engine.key()));
+    secrets.bind(StoredSecrets::new(engine.store().clone(), keys));
     Ok(engine)
 }
 

@@ -5,29 +5,33 @@
 //!   GITHUB: {env: GITHUB_TOKEN, workflows: [release]}
 //!   SIGNING_KEY: {file: /run/secrets/signing-key, organizations: [acme]}
 //!   DATABASE: {command: [pass, show, database]}
+//!   PAYMENTS: {vault: {path: app/payments, field: key}}
+//! vault: {address: "https://vault.example.com:8200", token: {file: /run/secrets/vault-token}}
 //! ```
 
 mod config;
+mod local;
+mod vault;
 
-use std::{fs::File, io::Read, path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use mainspring_effects::{
     BoxFuture,
-    secrets::{Purpose, SECRET_BYTES_MAX, SecretError, SecretSource, SecretUser, SecretValue},
+    secrets::{Purpose, SecretError, SecretSource, SecretUser, SecretValue},
 };
 use mainspring_kernel::secret::SESSION_TOKEN;
 use mainspring_server::services::stored_secrets::StoredSecrets;
-use tokio::{io::AsyncReadExt, process::Command, sync::SetOnce, task::spawn_blocking, time::timeout};
+use tokio::{sync::SetOnce, task::spawn_blocking};
 
+use self::vault::{Vault, settings::VaultSettings};
 use crate::{error::CliError, server_settings::ObjectSettings};
 pub(crate) use config::{ConfiguredSecret, Source, read};
-
-/// The time in which a command prints a secret. It may ask a service, and a step waits for it.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads the secrets of a node.
 pub struct NodeSecrets {
     configured: Vec<ConfiguredSecret>,
+    /// The server of the secrets with the source `vault`.
+    vault: Option<Vault>,
     /// The settings file, for messages.
     path: String,
     /// Set when the engine has opened the store.
@@ -38,11 +42,19 @@ impl NodeSecrets {
     /// Reads the secrets of a settings file. Their values are read when they are used.
     pub(crate) fn of(settings: &ObjectSettings) -> Result<Arc<Self>, CliError> {
         let path = settings.path.display().to_string();
-        let configured = read(&settings.secrets).map_err(|errors| {
+        let bad = |errors: Vec<String>| {
             let message = format!("the settings in {path}: {}", errors.join("\n"));
             CliError::bad_input("bad_settings", message)
-        })?;
-        Ok(Arc::new(Self { configured, path, stored: SetOnce::new() }))
+        };
+        let configured = read(&settings.secrets).map_err(bad)?;
+        let vault = VaultSettings::read(&settings.vault).and_then(|read| read.map(Vault::new).transpose());
+        let vault = vault.map_err(|why| bad(vec![why]))?;
+        let needs_vault = |secret: &&ConfiguredSecret| matches!(secret.source, Source::Vault(_));
+        if let (None, Some(secret)) = (&vault, configured.iter().find(needs_vault)) {
+            let why = "there is no server; add `vault: {address: URL, token: {env: VARIABLE}}` beside `secrets`";
+            return Err(bad(vec![format!("secrets.{}.vault: {why}", secret.name)]));
+        }
+        Ok(Arc::new(Self { configured, vault, path, stored: SetOnce::new() }))
     }
 
     /// Takes the secrets of the store. Steps of organizations wait for them.
@@ -53,10 +65,38 @@ impl NodeSecrets {
 
     /// The variables that hold secrets, which scripts do not inherit.
     pub(crate) fn variables(&self) -> impl Iterator<Item = &str> {
-        self.configured.iter().filter_map(|secret| match &secret.source {
-            Source::Env(name) => Some(name.as_str()),
-            _ => None,
-        })
+        let of_vault = self.vault.as_ref().and_then(Vault::variable);
+        let own = self.configured.iter().filter_map(|secret| match &secret.source {
+            Source::Local(source) => source.variable(),
+            Source::Vault(_) => None,
+        });
+        own.chain(of_vault)
+    }
+
+    /// Reads the value of a secret from its source.
+    async fn value_of(&self, source: &Source) -> Result<SecretValue, SecretError> {
+        match (source, &self.vault) {
+            (Source::Local(source), _) => local::value_of(source).await,
+            (Source::Vault(location), Some(vault)) => vault.read(location).await,
+            (Source::Vault(_), None) => Err(SecretError::Missing("the settings file has no `vault`".into())),
+        }
+    }
+
+    /// Checks the server of the secrets with the source `vault`, and reads each of them: their number, and the
+    /// mistakes with the names of the secrets. `None` without a server.
+    pub(crate) async fn check_vault(&self) -> Option<(String, Result<usize, Vec<String>>)> {
+        let vault = self.vault.as_ref()?;
+        if let Err(error) = vault.check().await {
+            return Some((vault.address(), Err(vec![error.to_string()])));
+        }
+        let (mut count, mut mistakes) = (0, Vec::new());
+        for secret in &self.configured {
+            let Source::Vault(location) = &secret.source else { continue };
+            count += 1;
+            let read = vault.read(location).await;
+            mistakes.extend(read.err().map(|error| format!("the secret `{}`: {error}", secret.name)));
+        }
+        Some((vault.address(), if mistakes.is_empty() { Ok(count) } else { Err(mistakes) }))
     }
 
     async fn read(&self, name: &str, by: &SecretUser) -> Result<SecretValue, SecretError> {
@@ -67,7 +107,7 @@ impl NodeSecrets {
             }
             let secret = self.configured(name)?;
             check_workflow(secret, &by.purpose)?;
-            return value_of(&secret.source).await;
+            return self.value_of(&secret.source).await;
         };
         let stored = self.stored.wait().await.clone();
         if name == SESSION_TOKEN {
@@ -90,7 +130,7 @@ impl NodeSecrets {
             return Err(self.missing());
         }
         check_workflow(secret, &by.purpose)?;
-        let value = value_of(&secret.source).await?;
+        let value = self.value_of(&secret.source).await?;
         let (organization, name, purpose) = (organization.to_owned(), name.to_owned(), by.purpose.clone());
         let recorded = spawn_blocking(move || stored.record(&organization, &name, &purpose)).await;
         recorded.map_err(|error| SecretError::Unavailable(error.to_string()))??;
@@ -125,54 +165,4 @@ fn check_workflow(secret: &ConfiguredSecret, purpose: &Purpose) -> Result<(), Se
             Err(SecretError::NotPermitted(why))
         }
     }
-}
-
-/// Reads a value from its source.
-async fn value_of(source: &Source) -> Result<SecretValue, SecretError> {
-    let text = match source {
-        Source::Env(name) => {
-            std::env::var(name).map_err(|_| SecretError::Missing(format!("the variable `{name}` is not set")))
-        }
-        Source::File(path) => {
-            let path = path.clone();
-            let read = spawn_blocking(move || text_of_file(&path)).await;
-            read.map_err(|error| SecretError::Unavailable(error.to_string()))?
-        }
-        Source::Command(command) => output_of(command).await,
-    }?;
-    SecretValue::new(without_newline(&text)).map_err(SecretError::Missing)
-}
-
-fn text_of_file(path: &Path) -> Result<String, SecretError> {
-    let shown = path.display();
-    let failed = |why: String| SecretError::Missing(format!("the file {shown} cannot be read: {why}"));
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-    let mut text = String::new();
-    let bytes_max = SECRET_BYTES_MAX as u64 + 2;
-    file.take(bytes_max).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
-    Ok(text)
-}
-
-/// Runs a command and returns its output. Nothing that it prints is part of an error.
-async fn output_of(command: &[String]) -> Result<String, SecretError> {
-    let unavailable = |why: String| SecretError::Unavailable(format!("its command `{}` {why}", command[0]));
-    let mut process = Command::new(&command[0]);
-    process.args(&command[1..]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    let mut child = process.spawn().map_err(|error| unavailable(format!("cannot be started: {error}")))?;
-    let Some(output) = child.stdout.take() else { return Err(unavailable("has no output".into())) };
-    let read = async {
-        let mut text = String::new();
-        output.take(SECRET_BYTES_MAX as u64 + 2).read_to_string(&mut text).await.map_err(|error| error.to_string())?;
-        let status = child.wait().await.map_err(|error| error.to_string())?;
-        if status.success() { Ok(text) } else { Err(format!("failed ({status})")) }
-    };
-    match timeout(COMMAND_TIMEOUT, read).await {
-        Ok(read) => read.map_err(unavailable),
-        Err(_) => Err(unavailable(format!("did not end within {} s", COMMAND_TIMEOUT.as_secs()))),
-    }
-}
-
-/// A newline at the end belongs to the file or the command.
-fn without_newline(text: &str) -> &str {
-    text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
 }

@@ -88,6 +88,9 @@ const BUDGETS: &str = "budgets";
 /// The secrets, which only the file names. Their values stand elsewhere.
 const SECRETS: &str = "secrets";
 
+/// The HashiCorp Vault of secrets, which only the file has.
+const VAULT: &str = "vault";
+
 /// The settings that are objects, which only the file has.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ObjectSettings {
@@ -107,6 +110,8 @@ pub(crate) struct ObjectSettings {
     pub(crate) policy: Value,
     /// `secrets`; null without one.
     pub(crate) secrets: Value,
+    /// `vault`; null without one.
+    pub(crate) vault: Value,
 }
 
 /// The flags of commands that run a server or show its settings.
@@ -376,7 +381,7 @@ impl File {
         let names: Vec<&str> = KEYS
             .iter()
             .map(|(name, _)| *name)
-            .chain([TOOL_SERVERS, MODELS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, SECRETS])
+            .chain([TOOL_SERVERS, MODELS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, SECRETS, VAULT])
             .collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
@@ -395,6 +400,7 @@ impl File {
             budgets: part(BUDGETS),
             policy: part(POLICY),
             secrets: part(SECRETS),
+            vault: part(VAULT),
         }
     }
 

@@ -1,9 +1,14 @@
 //! The location of executions: a data folder of this machine, or a store that several machines share.
 
-use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
+use std::{
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use mainspring_engine::{EngineError, data_dir::DataDir, keys};
-use mainspring_server::services::audit_marks::Marks;
+use mainspring_server::services::{audit_marks::Marks, encryption_keys::EncryptionKeys};
 use mainspring_store::{
     Store,
     postgres::{Options, PostgresStore},
@@ -43,6 +48,19 @@ impl StoreLocation {
             }
             Self::Shared(_) => Ok(keys::of_store(store, &paths::key_file(&[]))?),
         }
+    }
+
+    /// The file of the installation's key.
+    pub(crate) fn key_file(&self) -> PathBuf {
+        match self {
+            Self::Folder(home) => paths::key_file(&[home.folder()]),
+            Self::Shared(_) => paths::key_file(&[]),
+        }
+    }
+
+    /// The keys that encrypt values in the store, of the same file.
+    pub(crate) fn encryption_keys(&self, installation: [u8; 32]) -> Arc<EncryptionKeys> {
+        Arc::new(EncryptionKeys::new(installation, Some(self.key_file())))
     }
 
     /// The store, opened to write inbox messages. A store of an older format is an error, since nodes of the older

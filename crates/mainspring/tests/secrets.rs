@@ -12,6 +12,9 @@ use std::{
 };
 
 mod support;
+#[path = "secrets/vault.rs"]
+mod vault;
+
 use support::{Answer, TestDir, call};
 
 /// Planted values, each with the parts of its encoded forms that the test searches for.

@@ -34,6 +34,7 @@ use crate::{
         audit_marks::Marks,
         compile_budget::Budget,
         dev_files::{DevFile, DevFiles},
+        encryption_keys::{EncryptionKeys, Sealer},
         event_feed::Feeds,
         events::webhook_client::WebhookClient,
         integrations::Integrated,
@@ -76,6 +77,8 @@ pub struct Settings {
     pub webhooks: WebhookClient,
     /// The endpoints to which prompts are sent.
     pub orchestrators: Orchestrators,
+    /// The keys that encrypt values in the store.
+    pub encryption_keys: Arc<EncryptionKeys>,
     /// The clock of triggers and of events: milliseconds since 1970. Tests replace it by virtual time.
     pub clock: fn() -> u64,
 }
@@ -190,6 +193,12 @@ impl App {
     /// Replaces the files that `mainspring dev` watches.
     pub fn set_dev_files(&self, files: Vec<DevFile>) {
         self.local.dev_files.replace(files);
+    }
+
+    /// The encryption keys with the one that encrypts now.
+    pub(crate) fn sealer(&self) -> Result<Sealer<'_>> {
+        let keys = &*self.settings.encryption_keys;
+        Ok(Sealer { keys, primary: keys.primary(self.catalogue())? })
     }
 
     /// The present time for triggers and events, in milliseconds since 1970.

@@ -7,6 +7,7 @@ mod event_subscription;
 mod identity;
 mod member;
 mod organization;
+mod primary_key;
 mod prompt;
 mod proposal;
 mod proposal_shadow;
@@ -33,6 +34,7 @@ pub use event_subscription::{EventSubscription, FailedEvent, LastFailure, Previo
 pub use identity::Identity;
 pub use member::Member;
 pub use organization::{FEATURES, FOUR_EYES_FEATURE, Limits, Organization, RUNTIME_FEATURE, SHADOW_FEATURE};
+pub use primary_key::{PRIMARY_KEY, PrimaryKey};
 pub use prompt::{DuePrompt, Prompt, PromptQueue};
 pub use proposal::{Applied, Author, Proposal, ProposalStatus, ProposedChange, Review, Written, proposal_key};
 pub use proposal_shadow::{ProposalShadow, ShadowSummary};

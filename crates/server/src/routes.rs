@@ -7,6 +7,7 @@ mod budgets;
 mod common_responses;
 mod definitions;
 mod dev_files;
+mod encryption_keys;
 mod event_subscriptions;
 mod execution_commands;
 mod execution_events;
@@ -98,6 +99,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(dev_files::routes())
         .merge(manual_triggers::routes())
         .merge(triggers::routes())
+        .merge(encryption_keys::routes())
         .merge(secrets::routes())
         .merge(trigger_runs::routes())
         .merge(webhooks::routes())

@@ -94,7 +94,8 @@ pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine
     let secret_source = Some(secrets.clone());
     let rules = runner::Rules { tools: executor, agents, secrets: secret_source, budgets, ..runner::Rules::default() };
     let engine = engine_with(global, reach, rules).await?;
-    secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
+    let keys = StoreLocation::of(global)?.encryption_keys(*engine.key());
+    secrets.bind(StoredSecrets::new(engine.store().clone(), keys));
     Ok(engine)
 }
 

@@ -20,6 +20,7 @@ mod open_files;
 mod server;
 mod settings;
 mod sqlite;
+mod vault;
 
 use std::sync::Arc;
 
@@ -123,6 +124,7 @@ pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliErro
     report.add(settings::tokens());
     report.add(models::check(&doctor.flags));
     models::check_tools(&doctor.flags).into_iter().for_each(|check| report.add(check));
+    report.extend(vault::check(&doctor.flags));
     folder::check(&installation, &mut report);
     match &installation.location {
         StoreLocation::Folder(_) => of_file(&installation, &mut report),

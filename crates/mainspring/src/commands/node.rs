@@ -16,8 +16,9 @@ use mainspring_server::{
     App, Settings as Served,
     http::rate_limit::Rates,
     services::{
-        audit_marks, events::webhook_client::WebhookClient, prompts::orchestrators::Orchestrators,
-        propose_change::ProposeChange, scenario_runner::Scenarios, stored_secrets::StoredSecrets,
+        audit_marks, encryption_keys::EncryptionKeys, events::webhook_client::WebhookClient,
+        prompts::orchestrators::Orchestrators, propose_change::ProposeChange, scenario_runner::Scenarios,
+        stored_secrets::StoredSecrets,
     },
 };
 
@@ -97,8 +98,9 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
             StoreLocation::Folder(_) => engine_with(&context.global, EngineScope::All, rules).await?,
             location => join(node.lease_seconds, location, &context.global, rules).await?,
         });
-        secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
-        let app = App::new(engine.clone(), evaluator(), without_routes(effect_policy, &context.global)?);
+        let keys = location.encryption_keys(*engine.key());
+        secrets.bind(StoredSecrets::new(engine.store().clone(), keys.clone()));
+        let app = App::new(engine.clone(), evaluator(), without_routes(effect_policy, keys, &context.global)?);
         changes.bind(&app);
         node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
         let marks = Arc::new(location.marks(&context.global.home()?, *engine.key(), true));
@@ -113,7 +115,11 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
 }
 
 /// The settings of a server without routes, for the work that a node does for it.
-fn without_routes(effect_policy: Arc<EffectPolicy>, global: &Global) -> Result<Served, CliError> {
+fn without_routes(
+    effect_policy: Arc<EffectPolicy>,
+    encryption_keys: Arc<EncryptionKeys>,
+    global: &Global,
+) -> Result<Served, CliError> {
     Ok(Served {
         base: String::new(),
         workspaces: global.home()?.folder().join("workspaces"),
@@ -132,6 +138,7 @@ fn without_routes(effect_policy: Arc<EffectPolicy>, global: &Global) -> Result<S
             ..HttpOptions::default()
         }))),
         orchestrators: Orchestrators::default(),
+        encryption_keys,
         clock: now_ms,
     })
 }

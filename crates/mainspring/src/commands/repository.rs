@@ -1,184 +1,222 @@
-//! `mainspring diff` and `mainspring apply`: compare a folder of definitions with the workflows of a server, and make the
-//! server equal to it.
+//! `mainspring diff` and `mainspring apply`: compare a folder of definitions, scenarios, triggers and a policy with a server,
+//! and make the server equal to it.
+
+mod change;
+mod definitions;
+mod folder;
+mod policy;
+mod scenarios;
+mod triggers;
 
 use std::{
-    collections::BTreeMap,
-    fs,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueHint};
 use mainspring_kernel::{
-    definition::{Compiled, read},
-    document::Document,
     json::compact,
     value::{Map, Value},
 };
-use mainspring_review::{Version, review};
 
+use self::{
+    change::{Action, Change, Kind, print},
+    folder::Files,
+};
 use crate::{
     client::{Client, Repeat, address::route, response::Response},
     context::{Context, block_on},
-    definitions::{compiled, syntax_of},
     error::{CliError, Exit},
-    evaluator::compile,
     output::{
         review::rated,
         terminal::{bold, dim, print_out},
         text::shown,
     },
-    read_limited,
 };
 
-use super::workflows::all_with_data;
-
-/// Files of a folder. A larger set does not fit into one request.
-const FILES_MAX: usize = 1_000;
-
-/// Folders inside each other.
-const DEPTH_MAX: usize = 8;
-
-/// Compare a folder of definitions with the workflows of a server
+/// Compare a folder of definitions, scenarios, triggers and a policy with a server
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The folder, searched for *.yaml, *.yml and *.json; the file name is the slug
+    /// The folder: NAME.yaml with NAME.scenario.yaml, triggers/NAME.yaml, policy.yaml
     #[arg(value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 }
 
-/// Make the workflows of a server equal to a folder of definitions, in one transaction
+/// Make a server equal to a folder of definitions, scenarios, triggers and a policy, in one transaction
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// The folder, searched for *.yaml, *.yml and *.json; the file name is the slug
+    /// The folder: NAME.yaml with NAME.scenario.yaml, triggers/NAME.yaml, policy.yaml
     #[arg(value_hint = ValueHint::DirPath)]
     folder: PathBuf,
     /// Show the changes, and change nothing
     #[arg(long)]
     dry_run: bool,
     /// Create a proposal for each changed workflow, and change nothing else
-    #[arg(long, conflicts_with_all = ["dry_run", "prune"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "prune", "resend_secrets"])]
     propose: bool,
-    /// Delete own workflows of the server that are not in the folder, with their triggers
+    /// Delete own workflows, triggers and scenarios of the server that are not in the folder
     #[arg(long)]
     prune: bool,
+    /// Send the values of secrets of all triggers again
+    #[arg(long)]
+    resend_secrets: bool,
 }
 
-/// A definition file.
+/// The content of a folder.
 struct Local {
-    compiled: Compiled,
-    document: Value,
+    definitions: BTreeMap<String, definitions::Local>,
+    scenarios: BTreeMap<String, scenarios::Local>,
+    /// `None` for a folder without triggers.
+    triggers: Option<BTreeMap<String, triggers::Local>>,
+    policy: Option<Map>,
 }
 
-/// A workflow of the server that belongs to the caller.
+/// The state of a server. Kinds that the folder does not have are empty.
 struct Remote {
-    id: String,
-    hash: String,
-    data: Value,
+    definitions: BTreeMap<String, definitions::Remote>,
+    scenarios: BTreeMap<String, scenarios::Remote>,
+    triggers: BTreeMap<String, Vec<triggers::Remote>>,
+    policy: Map,
 }
 
-/// The difference of one workflow.
-struct Change<'c> {
-    slug: &'c str,
-    kind: Kind,
-    /// The report of the review, for a changed definition that this release compiles.
-    report: Option<Value>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Create,
-    Update,
-    Delete,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
-        }
+impl Local {
+    /// Reads a folder. `None` if a definition is invalid; the diagnostics are printed.
+    fn read(folder: &Path, context: &Context) -> Result<Option<Self>, CliError> {
+        let files = Files::find(folder)?;
+        let policy = files.policy.as_deref().map(policy::local).transpose()?;
+        let triggers = files.triggers.as_deref().map(triggers::locals).transpose()?;
+        let Some(definitions) = definitions::locals(&files.definitions, context)? else { return Ok(None) };
+        let scenarios = scenarios::locals(&files.scenarios, &definitions, context)?;
+        Ok(Some(Self { definitions, scenarios, triggers, policy }))
     }
+}
 
-    fn sign(self) -> &'static str {
-        match self {
-            Self::Create => "+",
-            Self::Update => "~",
-            Self::Delete => "-",
-        }
+impl Remote {
+    /// Reads the kinds that the folder has.
+    fn read(client: &Client, local: &Local) -> Result<Self, CliError> {
+        let session = block_on(async { Ok(client.get(&route(&["api", "me"], &[])).await?) })?;
+        let user = Response::new(client, "the member of the token", &session).text("userId")?;
+        let definitions = definitions::remotes(client, &user)?;
+        let scenarios = match local.scenarios.is_empty() {
+            true => BTreeMap::new(),
+            // A workflow that is deleted loses its scenarios.
+            false => {
+                let kept = definitions.iter().filter(|(slug, _)| local.definitions.contains_key(*slug));
+                scenarios::remotes(client, kept)?
+            }
+        };
+        let slugs: BTreeMap<&str, &String> =
+            definitions.iter().map(|(slug, remote)| (remote.id.as_str(), slug)).collect();
+        let triggers = match &local.triggers {
+            Some(_) => triggers::remotes(client, &user, |id| slugs.get(id).map(|slug| (*slug).clone()))?,
+            None => BTreeMap::new(),
+        };
+        let policy = if local.policy.is_some() { policy::remote(client)? } else { Map::new() };
+        Ok(Self { definitions, scenarios, triggers, policy })
     }
+}
+
+/// The differences: workflows, their scenarios, triggers, then the policy. A kind that the folder does not have is left
+/// alone.
+fn changes(
+    local: &Local,
+    remote: &Remote,
+    (with_deletions, resends_secrets): (bool, bool),
+) -> Result<Vec<Change>, CliError> {
+    let deletes_workflows = with_deletions && !local.definitions.is_empty();
+    let mut changes = definitions::changes(&local.definitions, &remote.definitions, deletes_workflows);
+    let deleted = changes.iter().filter(|change| change.action == Action::Delete);
+    let gone: BTreeSet<String> = deleted.map(|change| change.name.clone()).collect();
+    changes.extend(scenarios::changes(&local.scenarios, &remote.scenarios, with_deletions));
+    if let Some(triggers) = &local.triggers {
+        let is_gone = |slug: &str| gone.contains(slug);
+        let options = (with_deletions, resends_secrets);
+        changes.extend(triggers::changes(triggers, &remote.triggers, is_gone, options)?);
+    }
+    changes.extend(local.policy.iter().flat_map(|local| policy::changes(local, &remote.policy)));
+    Ok(changes)
 }
 
 pub(crate) fn diff(diff: &Diff, context: &Context) -> Result<Exit, CliError> {
     let client = context.global.client_of("diff")?;
-    let Some(local) = locals(&diff.folder, context)? else { return Ok(Exit::BadInput) };
-    let remote = remotes(&client)?;
-    let changes = changes(&local, &remote, true);
-    print(&changes, local.len(), context, true);
+    let Some(local) = Local::read(&diff.folder, context)? else { return Ok(Exit::BadInput) };
+    let remote = Remote::read(&client, &local)?;
+    let changes = changes(&local, &remote, (true, false))?;
+    print(&changes, local.definitions.len(), context, true);
     Ok(if changes.is_empty() { Exit::Fine } else { Exit::NotSo })
 }
 
 pub(crate) fn apply(apply: &Apply, context: &Context) -> Result<Exit, CliError> {
     let client = context.global.client_of("apply")?;
-    let Some(local) = locals(&apply.folder, context)? else { return Ok(Exit::BadInput) };
-    let remote = remotes(&client)?;
-    let changes = changes(&local, &remote, apply.prune);
+    let Some(local) = Local::read(&apply.folder, context)? else { return Ok(Exit::BadInput) };
+    let remote = Remote::read(&client, &local)?;
+    let changes = changes(&local, &remote, (apply.prune, apply.resend_secrets))?;
     if apply.propose {
         return propose(&client, &local, &remote, &changes, context);
     }
-    print(&changes, local.len(), context, apply.prune);
+    print(&changes, local.definitions.len(), context, apply.prune);
     if apply.dry_run || changes.is_empty() {
         return Ok(Exit::Fine);
     }
-    let body = sync_body(&local, &remote, apply.prune);
-    // A repeated request finds other hashes than expected, and changes nothing.
+    let body = sync_body(&local, &remote, &changes, apply.prune)?;
+    // A repeated request finds another state than the compared one, and changes nothing.
     let saved =
         block_on(async { Ok(client.post(&route(&["api", "workflows", "sync-all"], &[]), &body, Repeat::May).await?) })?;
     if !context.global.json {
         let deleted = Response::new(&client, "saved workflows", &saved).list("deleted")?.len();
-        print_out!("{}", dim(&format!("saved {} workflows, deleted {deleted}, in one transaction", local.len())));
+        let others = changes.iter().filter(|change| change.kind != Kind::Workflow).count();
+        let others = if others > 0 { format!(", made {others} other changes") } else { String::new() };
+        let saved = local.definitions.len();
+        print_out!("{}", dim(&format!("saved {saved} workflows, deleted {deleted}{others}, in one transaction")));
     }
     Ok(Exit::Fine)
 }
 
-/// The request that saves all files. The server refuses it if a workflow has changed since it was compared.
-fn sync_body(local: &BTreeMap<String, Local>, remote: &BTreeMap<String, Remote>, prunes: bool) -> Value {
-    let whole = |(slug, local): (&String, &Local)| {
-        let mut body = Map::from([("slug".to_string(), Value::from(slug.as_str()))]);
-        body.extend(remote.get(slug).map(|remote| ("id".to_string(), remote.id.as_str().into())));
-        let own = |key: &str| local.document.get(key).filter(|text| text.as_text().is_some()).cloned();
-        body.extend(["name", "description"].into_iter().filter_map(|key| Some((key.to_string(), own(key)?))));
-        body.insert("data".into(), local.document.clone());
-        Value::Map(body)
-    };
-    let hash = |slug: &str| remote.get(slug).map_or(Value::Null, |remote| remote.hash.as_str().into());
-    let expected = local.keys().chain(remote.keys()).map(|slug| (slug.clone(), hash(slug)));
-    Value::map([
-        ("workflows", Value::from(local.iter().map(whole).collect::<Vec<_>>())),
-        ("keepOthers", (!prunes).into()),
-        ("expected", Value::Map(expected.collect())),
-    ])
+/// The request that makes all changes. The server refuses it if something has changed since it was compared.
+fn sync_body(local: &Local, remote: &Remote, changes: &[Change], prunes: bool) -> Result<Value, CliError> {
+    let prunes = prunes && !local.definitions.is_empty();
+    let mut body = definitions::sync_body(&local.definitions, &remote.definitions, prunes);
+    let scenarios = scenarios::sync_body(changes, &local.scenarios, &remote.scenarios);
+    if !scenarios.is_empty() {
+        body.insert("scenarios".into(), Value::Map(scenarios));
+    }
+    if let Some(triggers) = &local.triggers {
+        let parts = triggers::sync_body(changes, triggers, &remote.triggers)?;
+        if !parts.is_empty() {
+            body.insert("triggers".into(), parts.into());
+        }
+    }
+    if let Some(policy) = local.policy.as_ref().filter(|_| changes.iter().any(|change| change.kind == Kind::Policy)) {
+        body.insert("organization".into(), policy::sync_body(policy, &remote.policy));
+    }
+    Ok(Value::Map(body))
 }
 
 fn propose(
     client: &Client,
-    local: &BTreeMap<String, Local>,
-    remote: &BTreeMap<String, Remote>,
-    changes: &[Change<'_>],
+    local: &Local,
+    remote: &Remote,
+    changes: &[Change],
     context: &Context,
 ) -> Result<Exit, CliError> {
     let mut lines = Vec::new();
-    for change in changes.iter().filter(|change| change.kind != Kind::Delete) {
-        let Some(old) = remote.get(change.slug) else {
+    for change in changes.iter().filter(|change| change.action != Action::Delete) {
+        if change.kind != Kind::Workflow {
+            let why = "has changed, and a proposal changes definitions only: use `apply` for it";
+            context.terminal.note(&format!("{} {why}", change.subject()));
+            continue;
+        }
+        let Some(old) = remote.definitions.get(&change.name) else {
             let message = format!(
                 "`{}` is new, and a proposal changes an existing workflow: use `apply` for it",
-                shown(change.slug)
+                shown(&change.name)
             );
             context.terminal.note(&message);
             continue;
         };
-        let summary = format!("Change of {} in the repository", change.slug);
-        let proposed = [("proposedWorkflow", local[change.slug].document.clone()), ("summary", summary.into())];
+        let summary = format!("Change of {} in the repository", change.name);
+        let document = local.definitions[&change.name].document.clone();
+        let proposed = [("proposedWorkflow", document), ("summary", summary.into())];
         let body =
             Value::map([("baseWorkflowHash", Value::from(old.hash.as_str())), ("proposal", Value::map(proposed))]);
         let path = route(&["api", "workflows", &old.id, "proposals"], &[]);
@@ -186,9 +224,10 @@ fn propose(
         let answer = Response::new(client, "a proposal", &created);
         let (id, risk) = (answer.text("id")?, answer.object("report", "a report")?.text("risk")?);
         if !context.global.json {
-            print_out!("{} {} risk: {}", bold(&shown(change.slug)), shown(&id), rated(&risk));
+            print_out!("{} {} risk: {}", bold(&shown(&change.name)), shown(&id), rated(&risk));
         }
-        lines.push(Value::map([("slug", Value::from(change.slug)), ("proposal", id.into()), ("risk", risk.into())]));
+        let slug = Value::from(change.name.as_str());
+        lines.push(Value::map([("slug", slug), ("proposal", id.into()), ("risk", risk.into())]));
     }
     if context.global.json {
         print_out!("{}", compact(&Value::map([("proposals", Value::from(lines))])));
@@ -196,145 +235,4 @@ fn propose(
         print_out!("{}", dim("no changed workflow to propose"));
     }
     Ok(Exit::Fine)
-}
-
-fn changes<'c>(
-    local: &'c BTreeMap<String, Local>,
-    remote: &'c BTreeMap<String, Remote>,
-    with_deletions: bool,
-) -> Vec<Change<'c>> {
-    let mut changes = Vec::new();
-    for (slug, local) in local {
-        match remote.get(slug) {
-            None => changes.push(Change { slug, kind: Kind::Create, report: None }),
-            Some(remote) if remote.hash != local.compiled.workflow_hash.prefixed() => {
-                let old = compile(&Document::placeless(remote.data.clone())).ok();
-                let report = old.map(|old| {
-                    let side = |compiled| Version { compiled, source: None };
-                    review(side(&old), side(&local.compiled)).to_value()
-                });
-                changes.push(Change { slug, kind: Kind::Update, report });
-            }
-            Some(_) => {}
-        }
-    }
-    let gone = remote.keys().filter(|slug| with_deletions && !local.contains_key(*slug));
-    changes.extend(gone.map(|slug| Change { slug, kind: Kind::Delete, report: None }));
-    changes
-}
-
-fn print(changes: &[Change<'_>], files: usize, context: &Context, with_deletions: bool) {
-    if context.global.json {
-        let change = |change: &Change<'_>| {
-            Value::map([
-                ("slug", Value::from(change.slug)),
-                ("change", change.kind.name().into()),
-                ("report", change.report.clone().unwrap_or_default()),
-            ])
-        };
-        let changes: Vec<Value> = changes.iter().map(change).collect();
-        return print_out!(
-            "{}",
-            compact(&Value::map([("files", Value::from(files as u64)), ("changes", changes.into())]))
-        );
-    }
-    for change in changes {
-        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
-        let risk = change
-            .report
-            .as_ref()
-            .map(|report| format!("  risk: {}", rated(&text(report, "risk"))))
-            .unwrap_or_default();
-        print_out!("{} {}{risk}", change.kind.sign(), bold(&shown(change.slug)));
-        let findings = change.report.as_ref().and_then(|report| report.get("findings")?.as_list());
-        for finding in findings.unwrap_or_default() {
-            let (code, path) = (text(finding, "code"), text(finding, "path"));
-            print_out!("    {} {} {}", rated(&text(finding, "severity")), shown(&code), dim(&shown(&path)));
-        }
-    }
-    let count = |kind: Kind| changes.iter().filter(|change| change.kind == kind).count();
-    let deleted = match with_deletions {
-        true => format!(", {} not in the folder", count(Kind::Delete)),
-        false => String::new(),
-    };
-    print_out!("{}", dim(&format!("{} new, {} changed{deleted}", count(Kind::Create), count(Kind::Update))));
-}
-
-/// Compiles the files of a folder, by slug. `None` if one is invalid; the diagnostics are printed.
-fn locals(folder: &Path, context: &Context) -> Result<Option<BTreeMap<String, Local>>, CliError> {
-    let mut files = Vec::new();
-    find(folder, 0, &mut files)?;
-    if files.is_empty() {
-        let message = format!("{}: there is no *.yaml, *.yml or *.json file in it", folder.display());
-        return Err(CliError::bad_input("no_file", message));
-    }
-    let (mut found, mut is_valid) = (BTreeMap::new(), true);
-    for file in files {
-        let Some(slug) = file.file_stem().and_then(|stem| stem.to_str()).map(String::from) else {
-            return Err(CliError::bad_input("no_slug", format!("{}: its name is not UTF-8", file.display())));
-        };
-        let Some(compiled) = compiled(&file, context)? else {
-            is_valid = false;
-            continue;
-        };
-        let text = read_limited::file(&file).map_err(|why| CliError::bad_input("unreadable", why))?;
-        let document =
-            read(&text, syntax_of(&file)).map_err(|why| CliError::bad_input("unreadable", why.to_string()))?;
-        if found.insert(slug.clone(), Local { compiled, document: document.value }).is_some() {
-            let message = format!("{}: another file of the folder has the name `{slug}` too", file.display());
-            return Err(CliError::bad_input("bad_arguments", message));
-        }
-    }
-    Ok(is_valid.then_some(found))
-}
-
-/// Finds definition files in the order of their names. Hidden files, symbolic links, scenario files and whatever is no
-/// regular file are left out: a read of a named pipe would wait forever.
-fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
-    let refused = |why: String| CliError::bad_input("unreadable", format!("{}: {why}", folder.display()));
-    if depth > DEPTH_MAX {
-        return Err(refused(format!("it is more than {DEPTH_MAX} folders deep")));
-    }
-    let entries = fs::read_dir(folder).map_err(|error| refused(error.to_string()))?;
-    let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(|error| refused(error.to_string()))?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        let kind = entry.file_type().map_err(|error| refused(error.to_string()))?;
-        let is_definition =
-            [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end)) && !name.contains(".scenario.");
-        if name.starts_with('.') || kind.is_symlink() {
-            continue;
-        }
-        if kind.is_dir() {
-            find(&path, depth + 1, found)?;
-        } else if kind.is_file() && is_definition {
-            found.push(path);
-        }
-        if found.len() > FILES_MAX {
-            return Err(refused(format!("it has more than {FILES_MAX} definitions")));
-        }
-    }
-    Ok(())
-}
-
-/// The caller's workflows at the server, by slug.
-fn remotes(client: &Client) -> Result<BTreeMap<String, Remote>, CliError> {
-    let (user, found) = block_on(async {
-        let session = client.get(&route(&["api", "me"], &[])).await?;
-        let user = Response::new(client, "the member of the token", &session).text("userId")?;
-        Ok((user, all_with_data(client).await?))
-    })?;
-    let mut remotes = BTreeMap::new();
-    for workflow in &found {
-        let answer = Response::new(client, "a workflow", workflow);
-        if answer.text("userId")? != user {
-            continue;
-        }
-        let id = answer.text("id")?;
-        let slug = answer.maybe_text("slug")?.unwrap_or_else(|| id.clone());
-        let (hash, data) = (answer.text("workflowHash")?, answer.any("data"));
-        remotes.insert(slug, Remote { id, hash, data });
-    }
-    Ok(remotes)
 }

@@ -375,7 +375,7 @@ pub(super) fn print_table<const N: usize>(rows: &[[String; N]]) {
 }
 
 /// Fetches all triggers.
-async fn all(client: &Client, workflow: Option<&str>) -> Result<Vec<Value>, ClientError> {
+pub(super) async fn all(client: &Client, workflow: Option<&str>) -> Result<Vec<Value>, ClientError> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     while found.len() < ROWS_MAX {
         let mut query = vec![("limit", PAGE)];

@@ -25,6 +25,7 @@ use mainspring_server::{
     serve,
     services::{
         audit_marks, bootstrap,
+        encryption_keys::EncryptionKeys,
         events::{sender, webhook_client::WebhookClient},
         integrations::{Integrated, keep_annotations, read_annotations},
         issue_token::{NewToken, issue},
@@ -156,11 +157,12 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
         location => node::join(settings.lease_seconds, location, global, rules).await?,
     };
     let engine = Arc::new(engine);
-    secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
+    let keys = bind_stored(&secrets, &engine, &location);
     engine.limit_effects(settings.effects_at_a_time);
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let orchestrators = orchestrators(settings, &secrets)?;
-    let served = served(settings, base.clone(), marks.clone(), effect_policy, writers)?;
+    let rules = (effect_policy, writers);
+    let served = served(settings, base.clone(), (marks.clone(), keys), rules)?;
     let served =
         Served { orchestrators, integrations: Some(Arc::new(Integrated::new(Box::new(integrations)))), ..served };
     let app = App::new(engine.clone(), evaluator(), served);
@@ -283,9 +285,8 @@ fn rules(
 fn served(
     settings: &Settings,
     base: String,
-    marks: Arc<audit_marks::Marks>,
-    effect_policy: Arc<EffectPolicy>,
-    writers: Writers,
+    (marks, encryption_keys): (Arc<audit_marks::Marks>, Arc<EncryptionKeys>),
+    (effect_policy, writers): (Arc<EffectPolicy>, Writers),
 ) -> Result<Served, CliError> {
     Ok(Served {
         base,
@@ -305,8 +306,16 @@ fn served(
             ..HttpOptions::default()
         }))),
         orchestrators: Orchestrators::default(),
+        encryption_keys,
         clock: now_ms,
     })
+}
+
+/// Gives steps the secrets of the store, under the keys that are returned.
+fn bind_stored(secrets: &NodeSecrets, engine: &Engine, location: &StoreLocation) -> Arc<EncryptionKeys> {
+    let keys = location.encryption_keys(*engine.key());
+    secrets.bind(StoredSecrets::new(engine.store().clone(), keys.clone()));
+    keys
 }
 
 /// The endpoints of prompts with their secrets. A mistake stops the start, since triggers would accept prompts for it.

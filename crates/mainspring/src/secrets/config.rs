@@ -7,13 +7,19 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
+use super::vault::location::Location;
+
 /// Most secrets of a settings file; they are searched one by one.
 const SECRETS_MAX: usize = 1_000;
 
 /// The keys of a secret that name its source.
 const SOURCES: [&str; 4] = ["env", "file", "command", "vault"];
 
-const HELP: &str = "write {env: VARIABLE}, {file: PATH} or {command: [PROGRAM, ARGUMENTS]}";
+const HELP: &str =
+    "write {env: VARIABLE}, {file: PATH}, {command: [PROGRAM, ARGUMENTS]} or {vault: {path: PATH, field: FIELD}}";
+
+/// The help for a value that must come from this machine, such as the token for Vault.
+const LOCAL_HELP: &str = "write {env: VARIABLE}, {file: PATH} or {command: [PROGRAM, ARGUMENTS]}";
 
 /// A secret of the settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +37,15 @@ pub(crate) struct ConfiguredSecret {
 /// The place of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
+    /// This machine.
+    Local(LocalSource),
+    /// A field of a secret in HashiCorp Vault.
+    Vault(Location),
+}
+
+/// A place on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LocalSource {
     /// An environment variable of this process.
     Env(String),
     /// A file with the value as its only content.
@@ -43,10 +58,57 @@ impl Source {
     /// Returns the place in words.
     pub(crate) fn shown(&self) -> String {
         match self {
+            Self::Local(local) => local.shown(),
+            Self::Vault(location) => format!("Vault, {location}"),
+        }
+    }
+}
+
+impl LocalSource {
+    /// Returns the place in words.
+    pub(crate) fn shown(&self) -> String {
+        match self {
             Self::Env(name) => format!("the variable {name}"),
             Self::File(path) => format!("the file {}", path.display()),
             Self::Command(command) => format!("the command {}", command[0]),
         }
+    }
+
+    /// The variable that holds the value, if it is one.
+    pub(crate) fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Env(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Reads `{env: …}`, `{file: …}` or `{command: …}`. The error begins with the rest of the path.
+    pub(super) fn read(value: &Value) -> Result<Self, String> {
+        let Some(map) = value.as_map() else {
+            return Err(format!(": this is {}, not the source of a value; {LOCAL_HELP}", value.kind()));
+        };
+        if let Some(unknown) = map.keys().find(|key| !["env", "file", "command"].contains(&key.as_str())) {
+            return Err(format!(".{unknown}: this key is not known; {LOCAL_HELP}"));
+        }
+        match map.keys().next() {
+            Some(key) if map.len() == 1 => Self::of(map, key, LOCAL_HELP),
+            _ => Err(format!(": a value has one source; {LOCAL_HELP}")),
+        }
+    }
+
+    fn of(map: &Map, key: &str, help: &str) -> Result<Self, String> {
+        let text = || match map.get(key) {
+            Some(Value::Text(text)) if !text.trim().is_empty() && !text.contains('\0') => Ok(text.clone()),
+            _ => Err(format!(".{key}: this is not a text; {help}")),
+        };
+        Ok(match key {
+            "env" => Self::Env(text()?),
+            "file" => Self::File(text()?.into()),
+            _ => match texts(map, key)? {
+                Some(command) if !command[0].is_empty() => Self::Command(command),
+                _ => return Err(format!(".{key}: this is not a list of texts; {help}")),
+            },
+        })
     }
 }
 
@@ -82,24 +144,9 @@ fn secret(name: &str, value: &Value) -> Result<ConfiguredSecret, String> {
         return Err(format!(".{unknown}: this key is not known; {HELP}"));
     }
     let given: Vec<&str> = SOURCES.into_iter().filter(|key| map.contains_key(*key)).collect();
-    let text = |key: &str| match map.get(key) {
-        Some(Value::Text(text)) if !text.trim().is_empty() && !text.contains('\0') => Ok(text.clone()),
-        _ => Err(format!(".{key}: this is not a text; {HELP}")),
-    };
     let source = match given.as_slice() {
-        ["env"] => Source::Env(text("env")?),
-        ["file"] => Source::File(text("file")?.into()),
-        ["command"] => match texts(map, "command")? {
-            Some(command) if !command[0].is_empty() => Source::Command(command),
-            _ => return Err(format!(".command: this is not a list of texts; {HELP}")),
-        },
-        ["vault"] => {
-            return Err(
-                ".vault: this build does not read HashiCorp Vault; use its command, such as `command: [vault, kv, \
-                        get, -field=value, secret/NAME]`"
-                    .into(),
-            );
-        }
+        ["vault"] => Source::Vault(Location::read(&map["vault"]).map_err(|why| format!(".vault{why}"))?),
+        [key] => Source::Local(LocalSource::of(map, key, HELP)?),
         _ => return Err(format!(": a secret has one source; {HELP}")),
     };
     let workflows = texts(map, "workflows")?;
@@ -129,11 +176,15 @@ mod tests {
         let value = br#"{
             "A": {"env": "A_VAR", "workflows": ["w"]},
             "B": {"file": "/run/b", "organizations": ["acme"]},
-            "C": {"command": ["pass", "show", "c"]}
+            "C": {"command": ["pass", "show", "c"]},
+            "D": {"vault": {"path": "app/d", "field": "key"}}
         }"#;
         let read = read(&json::value(value).unwrap()).unwrap();
         let sources: Vec<String> = read.iter().map(|secret| secret.source.shown()).collect();
-        assert_eq!(sources, ["the variable A_VAR", "the file /run/b", "the command pass"]);
+        assert_eq!(
+            sources,
+            ["the variable A_VAR", "the file /run/b", "the command pass", "Vault, `key` of secret/app/d"]
+        );
         assert_eq!(read[0].workflows, Some(vec!["w".into()]));
         assert_eq!(read[1].organizations, ["acme"]);
     }
@@ -152,7 +203,8 @@ mod tests {
         check(r#"{"A": {"env": 1}}"#, "secrets.A.env: this is not a text");
         check(r#"{"A": {"command": "pass show"}}"#, "secrets.A.command: this is not a list");
         check(r#"{"A": {"command": [""]}}"#, "secrets.A.command");
-        check(r#"{"A": {"vault": {"path": "a"}}}"#, "secrets.A.vault: this build does not read");
+        check(r#"{"A": {"vault": {"path": "a"}}}"#, "secrets.A.vault.field: this is not");
+        check(r#"{"A": {"vault": {"path": "a", "field": "b"}, "env": "A"}}"#, "secrets.A: a secret has one source");
         check(r#"{"A": {"env": "A", "workflows": "w"}}"#, "secrets.A.workflows: this is not a list");
     }
 }

@@ -33,6 +33,7 @@ mod events;
 mod fault_proxy;
 mod files;
 mod hostile;
+mod keys;
 mod limits;
 mod load;
 mod members;

@@ -27,8 +27,8 @@ use mainspring_server::{
     http::rate_limit::Rates,
     serve,
     services::{
-        bootstrap, events::webhook_client::WebhookClient, prompts::orchestrators::Orchestrators,
-        scenario_runner::Scenarios, scheduler,
+        bootstrap, encryption_keys::EncryptionKeys, events::webhook_client::WebhookClient,
+        prompts::orchestrators::Orchestrators, scenario_runner::Scenarios, scheduler,
     },
 };
 use mainspring_store::{
@@ -91,6 +91,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         scenarios,
         webhooks,
         orchestrators,
+        encryption_keys: Arc::new(EncryptionKeys::of_installation(KEY)),
         clock,
     };
     App::new(engine, Arc::new(InProcess), settings)

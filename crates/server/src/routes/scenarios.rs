@@ -1,6 +1,6 @@
 //! Scenarios: runs those of a request, and saves those of a workflow.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Json,
@@ -170,7 +170,7 @@ async fn run(State(app): State<App>, caller: Caller, Body(body): Body<RunScenari
             (None, None) => (None, caller.user.clone()),
         };
         let files = BTreeMap::from([(UNNAMED.to_string(), data_text(&body.scenarios))]);
-        let requested = Requested { files, definition, only: body.only };
+        let requested = Requested { files, definition, only: body.only, pending: Arc::default() };
         Ok(Json(scenarios::run(app, &caller.organization, &owner, &requested)?.into()))
     })
     .await
@@ -249,7 +249,7 @@ async fn run_stored(
         let stored = repository.require::<WorkflowScenarios>(&workflow.id)?;
         let files = stored.body.files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
         let definition = body.definition.unwrap_or(workflow.body.data).0;
-        let requested = Requested { files, definition: Some(definition), only: body.only };
+        let requested = Requested { files, definition: Some(definition), only: body.only, pending: Arc::default() };
         Ok(Json(scenarios::run(app, &caller.organization, &workflow.body.user, &requested)?.into()))
     })
     .await

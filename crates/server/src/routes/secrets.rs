@@ -122,7 +122,7 @@ async fn put(
         };
         let ids = body.workflows.as_ref().map(|workflows| workflows.iter().map(id_of).collect::<Result<Vec<_>>>());
         let new = NewSecret { name: &name, value: &value, workflows: ids.transpose()? };
-        let (stored, is_new) = set(app.catalogue(), app.engine.key(), &caller, &new)?;
+        let (stored, is_new) = set(app.catalogue(), &app.settings.encryption_keys, &caller, &new)?;
         let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
         Ok((status, Json(SecretBody::from(&stored))))
     })

@@ -29,8 +29,9 @@ use crate::{
     services::{
         drains,
         execution_view::ExecutionListed,
+        folder_parts::{OrganizationPart, Parts, ScenariosPart, TriggerPart},
         proposals,
-        save_workflow::{self, Draft, Saved, Whole},
+        save_workflow::{self, Draft, Saved, Set, Whole},
         workflow_names::resolve,
     },
 };
@@ -211,6 +212,14 @@ struct SyncAll {
     /// Hashes of the workflows that the client has compared, by slug or id; null for one that was not there. The request
     /// fails if one has changed since, or if it would delete a workflow that is not listed.
     expected: Option<BTreeMap<String, Option<String>>>,
+    /// Triggers to create, to replace and to delete. Also requires `executions:start`.
+    #[serde(default)]
+    triggers: Vec<TriggerPart>,
+    /// Scenarios to replace and to remove, by slug or id of the workflow. They are read, and do not run.
+    #[serde(default)]
+    scenarios: BTreeMap<String, ScenariosPart>,
+    /// Settings of the organization to change. Also requires `organization:write`.
+    organization: Option<OrganizationPart>,
 }
 
 /// Result of saving a complete set.
@@ -372,10 +381,11 @@ async fn sync(
     .await
 }
 
-/// Save the complete set of the caller's workflows, and delete the others. The change is atomic.
+/// Save the complete set of the caller's workflows, and delete the others. The change is atomic, with triggers, scenarios
+/// and settings of the organization, which change only if the request names them.
 #[utoipa::path(post, path = "/api/workflows/sync-all", tag = "workflows", request_body = SyncAll,
     extensions(("x-permission" = json!("workflows:write"))),
-    responses((status = 200, body = Synced), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = Synced), (status = 409, body = ProblemBody), (status = 501, body = ProblemBody)))]
 async fn sync_all(
     State(app): State<App>,
     caller: Caller,
@@ -384,13 +394,11 @@ async fn sync_all(
 ) -> Result<Json<Synced>> {
     no_if_match(&headers)?;
     app.run(move |app| {
-        let (saved, deleted) = save_workflow::sync_all(
-            app,
-            &caller,
-            &body.workflows,
-            body.keep_others.unwrap_or(false),
-            body.expected.as_ref(),
-        )?;
+        let SyncAll { workflows, keep_others, expected, triggers, scenarios, organization } = body;
+        let parts = Parts { triggers, scenarios, organization };
+        let (wholes, compared) = (workflows.as_slice(), expected.as_ref());
+        let set = Set { wholes, keeps_others: keep_others.unwrap_or(false), compared, parts: &parts };
+        let (saved, deleted) = save_workflow::sync_all(app, &caller, &set)?;
         Ok(Json(Synced { workflows: saved.into_iter().map(SavedBody::from).collect(), deleted }))
     })
     .await

@@ -190,7 +190,7 @@ fn target(app: &App, path: &str) -> Result<Target> {
     let trigger = Repository::of(app.catalogue(), &owner.organization).get::<Trigger>(&owner.trigger)?;
     let trigger = trigger.ok_or_else(unknown)?;
     let TriggerConfig::Webhook(webhook) = trigger.body.config.clone() else { return Err(unknown()) };
-    let secrets = open(webhook.sealed.as_deref(), app.engine.key(), (&owner.organization, &trigger.id))?;
+    let secrets = open(webhook.sealed.as_deref(), &app.settings.encryption_keys, (&owner.organization, &trigger.id))?;
     Ok(Target { organization: owner.organization, trigger, webhook, secrets })
 }
 

@@ -27,7 +27,7 @@ use crate::{
     services::{
         prompts::queue::remove_all,
         trigger_config::{ConfigBody, checked, parse_mapping},
-        workflow_names::resolve,
+        workflow_names::{PendingChange, resolve, resolve_own},
     },
 };
 
@@ -94,42 +94,60 @@ pub(crate) fn create(app: &App, caller: &Caller, new: &NewTrigger) -> Result<Tri
     let repository = Repository::of(app.catalogue(), &caller.organization);
     let id = format!("trg-{}", random(8)?);
     with_retries(app.catalogue(), TRIES, || {
-        let config = checked(new.config.clone(), None, app.engine.key(), (&caller.organization, &id))?;
-        let (workflow, user) = target_of(app, caller, new.workflow_id.as_deref(), &config)?;
-        check_rights(caller, &user)?;
-        check_count(repository, workflow.as_deref())?;
-        check_response(caller, &config)?;
-        let mapping = new.variable_mapping.clone().unwrap_or_default();
-        check_mapping(&config, &mapping)?;
-        let now = app.now_ms();
-        let trigger = Trigger {
-            workflow,
-            user,
-            name: new.name.clone(),
-            enabled: new.enabled.unwrap_or(true),
-            config,
-            variable_mapping: mapping,
-            scopes: caller.scopes.clone(),
-            known_to: caller.known_to.clone(),
-            created_by: caller.user.clone(),
-            created_at: now,
-            updated_at: now,
-        };
-        change_of(app, caller, Edit { id: &id, before: None, after: trigger, action: "trigger.create" })
+        let config = checked(new.config.clone(), None, &app.sealer()?, (&caller.organization, &id))?;
+        let target = target_of(app, caller, new.workflow_id.as_deref(), &config, None)?;
+        check_count(repository, target.0.as_deref(), 0)?;
+        creation(app, caller, (&id, new, config), target)
     })
 }
 
-/// The workflow of a new trigger, and the member as whom it acts. A prompt has no workflow, and acts for the caller.
-fn target_of(
+/// The writes that create a trigger with a checked configuration, and the trigger. `(workflow, user)`: see [`target_of`].
+pub(crate) fn creation(
+    app: &App,
+    caller: &Caller,
+    (id, new, config): (&str, &NewTrigger, TriggerConfig),
+    (workflow, user): (Option<String>, String),
+) -> Result<(Change, TriggerWithState)> {
+    check_name(&new.name)?;
+    caller.require(Permission::ExecutionsStart)?;
+    check_rights(caller, &user)?;
+    check_response(caller, &config)?;
+    let mapping = new.variable_mapping.clone().unwrap_or_default();
+    check_mapping(&config, &mapping)?;
+    let now = app.now_ms();
+    let trigger = Trigger {
+        workflow,
+        user,
+        name: new.name.clone(),
+        enabled: new.enabled.unwrap_or(true),
+        config,
+        variable_mapping: mapping,
+        scopes: caller.scopes.clone(),
+        known_to: caller.known_to.clone(),
+        created_by: caller.user.clone(),
+        created_at: now,
+        updated_at: now,
+    };
+    change_of(app, caller, Edit { id, before: None, after: trigger, action: "trigger.create" })
+}
+
+/// The workflow of a new trigger, and the member as whom it acts. A prompt has no workflow, and acts for the caller. With
+/// a pending change, the workflow is one of the caller after that change.
+pub(crate) fn target_of(
     app: &App,
     caller: &Caller,
     workflow: Option<&str>,
     config: &TriggerConfig,
+    pending: Option<&PendingChange<'_>>,
 ) -> Result<(Option<String>, String)> {
     match (config.prompt(), workflow) {
         (None, Some(name)) => {
             let repository = Repository::of(app.catalogue(), &caller.organization);
-            let found = resolve(repository, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))?;
+            let found = match pending {
+                Some(pending) => resolve_own(repository, &caller.user, name, pending)?
+                    .ok_or_else(|| Problem::field("workflowId", format!("there is no workflow `{name}`")))?,
+                None => resolve(repository, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))?,
+            };
             Ok((Some(found.id), found.body.user))
         }
         (None, None) => Err(Problem::field("workflowId", "name the workflow that the trigger starts")),
@@ -182,26 +200,43 @@ pub(crate) fn update(
         let stored = repository.require::<Trigger>(id)?;
         check_rights(caller, &stored.body.user)?;
         check_seen(seen, Some(stored.tag()))?;
-        let TriggerDraft { name, enabled, config, variable_mapping } = draft.clone();
-        let mut after = stored.body.clone();
-        after.name = name.unwrap_or(after.name);
-        after.enabled = enabled.unwrap_or(after.enabled);
-        after.variable_mapping = variable_mapping.map_or(after.variable_mapping, Option::unwrap_or_default);
-        if let Some(config) = config {
-            let key = app.engine.key();
-            after.config = checked(config, Some(&stored.body.config), key, (&caller.organization, id))?;
-            if after.config.prompt().is_some() == after.workflow.is_some() {
-                let message = "a trigger keeps its target; create another one for the other target";
-                return Err(Problem::field("config.target", message));
-            }
-        }
-        check_mapping(&after.config, &after.variable_mapping)?;
-        check_response(caller, &after.config)?;
-        after.scopes.clone_from(&caller.scopes);
-        after.known_to.clone_from(&caller.known_to);
-        after.updated_at = app.now_ms();
-        change_of(app, caller, Edit { id, before: Some(stored), after, action })
+        replacement(app, caller, stored, draft, action)
     })
+}
+
+/// The writes that change fields of a trigger, and the trigger after them.
+pub(crate) fn replacement(
+    app: &App,
+    caller: &Caller,
+    stored: Stored<Trigger>,
+    draft: &TriggerDraft,
+    action: &str,
+) -> Result<(Change, TriggerWithState)> {
+    if let Some(name) = &draft.name {
+        check_name(name)?;
+    }
+    caller.require(Permission::ExecutionsStart)?;
+    check_rights(caller, &stored.body.user)?;
+    let id = stored.id.clone();
+    let TriggerDraft { name, enabled, config, variable_mapping } = draft.clone();
+    let mut after = stored.body.clone();
+    after.name = name.unwrap_or(after.name);
+    after.enabled = enabled.unwrap_or(after.enabled);
+    after.variable_mapping = variable_mapping.map_or(after.variable_mapping, Option::unwrap_or_default);
+    if let Some(config) = config {
+        after.config = checked(config, Some(&stored.body.config), &app.sealer()?, (&caller.organization, &id))?;
+        if after.config.prompt().is_some() == after.workflow.is_some() {
+            let message = "a trigger keeps its target; create another one for the other target";
+            return Err(Problem::field("config.target", message));
+        }
+    }
+    check_mapping(&after.config, &after.variable_mapping)?;
+    check_response(caller, &after.config)?;
+    after.scopes.clone_from(&caller.scopes);
+    after.known_to.clone_from(&caller.known_to);
+    // Each change has a later time than the one before, also if clocks of nodes differ: clients compare by it.
+    after.updated_at = app.now_ms().max(stored.body.updated_at + 1);
+    change_of(app, caller, Edit { id: &id, before: Some(stored), after, action })
 }
 
 /// Deletes a trigger. Its executions stay.
@@ -211,14 +246,20 @@ pub(crate) fn delete(app: &App, caller: &Caller, id: &str, seen: Option<Tag>) ->
         let stored = repository.require::<Trigger>(id)?;
         check_rights(caller, &stored.body.user)?;
         check_seen(seen, Some(stored.tag()))?;
-        let removals = removals(app, &caller.organization, &stored)?;
-        let audit = vec![entry(caller, "trigger.delete", id, Value::Null)];
-        let mut change = Change { removals, audit, sealing: *app.engine.key(), ..Change::default() };
-        if stored.body.config.prompt().is_some() {
-            remove_all(app, &caller.organization, id, &mut change)?;
-        }
-        Ok((change, ()))
+        Ok((deletion(app, caller, &stored)?, ()))
     })
+}
+
+/// The change that deletes a trigger.
+pub(crate) fn deletion(app: &App, caller: &Caller, stored: &Stored<Trigger>) -> Result<Change> {
+    check_rights(caller, &stored.body.user)?;
+    let removals = removals(app, &caller.organization, stored)?;
+    let audit = vec![entry(caller, "trigger.delete", &stored.id, Value::Null)];
+    let mut change = Change { removals, audit, sealing: *app.engine.key(), ..Change::default() };
+    if stored.body.config.prompt().is_some() {
+        remove_all(app, &caller.organization, &stored.id, &mut change)?;
+    }
+    Ok(change)
 }
 
 /// The removals of the scenarios and of all triggers of a workflow, which is deleted in the same change, with their audit entries.
@@ -383,14 +424,15 @@ fn check_name(name: &str) -> Result<()> {
     Err(Problem::field("name", format!("it must have 1 to {NAME_MAX} characters")))
 }
 
-fn check_count(repository: Repository<'_>, workflow: Option<&str>) -> Result<()> {
+/// Rejects a trigger beyond the bounds. `more` new ones come before it in the same change.
+pub(crate) fn check_count(repository: Repository<'_>, workflow: Option<&str>, more: usize) -> Result<()> {
     let name = workflow.map(|workflow| ("workflow", workflow.to_string()));
     let listing = Listing { name, most: ReadLimit::of(TRIGGERS_PER_WORKFLOW_MAX), ..Listing::default() };
-    if workflow.is_some() && repository.list::<Trigger>(listing)?.rows.len() >= TRIGGERS_PER_WORKFLOW_MAX {
+    if workflow.is_some() && repository.list::<Trigger>(listing)?.rows.len() + more >= TRIGGERS_PER_WORKFLOW_MAX {
         let message = format!("The workflow has {TRIGGERS_PER_WORKFLOW_MAX} triggers. Delete one first.");
         return Err(Problem::new(Code::Conflict, message));
     }
-    let mut count = 0;
+    let mut count = more;
     for trigger in repository.all::<Trigger>(None) {
         trigger?;
         count += 1;

@@ -29,6 +29,7 @@ use crate::{
         bootstrap::check_id,
         compile::{CompileError, check_circle, compile, keep},
         drains,
+        folder_parts::{Parts, Workflows},
         rollout_choice::check_none,
         save_trigger::removals_of_workflow,
         version_numbers::{number, parts},
@@ -161,15 +162,21 @@ fn check_compared(compared: &Compared, names: [Option<&str>; 2], present: Option
     }
 }
 
-/// Saves all given workflows of the caller, and deletes the caller's other ones unless `keeps_others` is true. With
-/// `compared`, a workflow that is not in it is never deleted.
-pub(crate) fn sync_all(
-    app: &App,
-    caller: &Caller,
-    wholes: &[Whole],
-    keeps_others: bool,
-    compared: Option<&Compared>,
-) -> Result<(Vec<Saved>, Vec<String>)> {
+/// The set of a caller's workflows, with what changes beside them in the same transaction.
+pub(crate) struct Set<'a> {
+    /// The workflows to save.
+    pub wholes: &'a [Whole],
+    /// True if the caller's other workflows are not deleted.
+    pub keeps_others: bool,
+    /// With it, a workflow that is not in it is never deleted.
+    pub compared: Option<&'a Compared>,
+    pub parts: &'a Parts,
+}
+
+/// Saves all given workflows of the caller, and deletes the caller's other ones unless they are kept.
+pub(crate) fn sync_all(app: &App, caller: &Caller, set: &Set<'_>) -> Result<(Vec<Saved>, Vec<String>)> {
+    let &Set { wholes, keeps_others, compared, parts } = set;
+    parts.check(caller)?;
     let (saved, deleted, ends_drain) = with_retries(app, || {
         let repository = Repository::of(app.catalogue(), &caller.organization);
         let mut prepared: Vec<Prepared> = Vec::new();
@@ -186,29 +193,10 @@ pub(crate) fn sync_all(
         }
         let mut change = changes(app, &prepared);
         check_reserved(&change.puts)?;
-        let (mut deleted, mut ends_drain) = (Vec::new(), false);
-        for other in repository.all::<Workflow>(Some(("user", caller.user.clone()))) {
-            let other = other?;
-            if !keeps_others && prepared.iter().all(|kept| kept.stored.id != other.id) {
-                if let Some(compared) = compared {
-                    let names = [other.body.slug.as_deref(), Some(other.id.as_str())];
-                    check_compared(compared, names, Some(&other.body.hash))?;
-                    if !names.into_iter().flatten().any(|name| compared.contains_key(name)) {
-                        let message =
-                            format!("The workflow `{}` was not there when it was compared: compare again.", other.id);
-                        return Err(Problem::new(Code::Conflict, message));
-                    }
-                }
-                check_none(&other.id, &other.body)?;
-                let (triggers, audit) = removals_of_workflow(app, caller, &other.id)?;
-                change.removals.push(repository.removal(&other));
-                change.removals.extend(triggers);
-                change.audit.push(entry(caller, "workflow.delete", &other.id, Value::Null));
-                change.audit.extend(audit);
-                ends_drain |= other.body.drain.is_some();
-                deleted.push(other.id);
-            }
-        }
+        let (deleted, mut ends_drain) = match keeps_others {
+            true => (Vec::new(), false),
+            false => delete_others(app, caller, (&prepared, compared), &mut change)?,
+        };
         let ends: Vec<bool> = prepared.iter().map(|prepared| prepared.ends_drain).collect();
         let stored: Vec<_> = prepared.into_iter().map(|prepared| prepared.stored).collect();
         let pending = PendingChange::of(&stored, &deleted);
@@ -219,13 +207,51 @@ pub(crate) fn sync_all(
             .iter()
             .map(|stored| warnings_for_save(app, caller, &stored.body, &pending))
             .collect::<Result<Vec<_>>>()?;
+        parts.add(app, caller, &Workflows { saved: &stored, deleted: &deleted, pending: &pending }, &mut change)?;
         ends_drain |= ends.contains(&true);
         let saved = stored.into_iter().zip(warnings).zip(ends);
         let saved = saved.map(|((stored, warnings), ends_drain)| Saved { stored, warnings, ends_drain }).collect();
         Ok((change, (saved, deleted, ends_drain)))
     })?;
     drains::announce_end(app, caller, ends_drain);
+    if parts.organization.is_some() {
+        app.engine.limits_changed(&caller.organization);
+    }
     Ok((saved, deleted))
+}
+
+/// Adds the deletion of the caller's other workflows to a change: their ids, and true if one of them drains.
+fn delete_others(
+    app: &App,
+    caller: &Caller,
+    (kept, compared): (&[Prepared], Option<&Compared>),
+    change: &mut Change,
+) -> Result<(Vec<String>, bool)> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let (mut deleted, mut ends_drain) = (Vec::new(), false);
+    for other in repository.all::<Workflow>(Some(("user", caller.user.clone()))) {
+        let other = other?;
+        if kept.iter().any(|kept| kept.stored.id == other.id) {
+            continue;
+        }
+        if let Some(compared) = compared {
+            let names = [other.body.slug.as_deref(), Some(other.id.as_str())];
+            check_compared(compared, names, Some(&other.body.hash))?;
+            if !names.into_iter().flatten().any(|name| compared.contains_key(name)) {
+                let message = format!("The workflow `{}` was not there when it was compared: compare again.", other.id);
+                return Err(Problem::new(Code::Conflict, message));
+            }
+        }
+        check_none(&other.id, &other.body)?;
+        let (triggers, audit) = removals_of_workflow(app, caller, &other.id)?;
+        change.removals.push(repository.removal(&other));
+        change.removals.extend(triggers);
+        change.audit.push(entry(caller, "workflow.delete", &other.id, Value::Null));
+        change.audit.extend(audit);
+        ends_drain |= other.body.drain.is_some();
+        deleted.push(other.id);
+    }
+    Ok((deleted, ends_drain))
 }
 
 /// Changes fields of a workflow.

@@ -66,6 +66,8 @@ pub(crate) struct Requested {
     pub definition: Option<Value>,
     /// Only cases whose name contains this text.
     pub only: Option<String>,
+    /// Definitions that are not stored yet, by slug. They come before stored ones.
+    pub pending: Arc<BTreeMap<String, Value>>,
 }
 
 /// A case with the name of its file.
@@ -82,7 +84,7 @@ impl Ran {
 
 /// Runs scenarios. Children of a definition are the workflows that `owner` would start.
 pub(crate) fn run(app: &App, organization: &str, owner: &str, requested: &Requested) -> Result<Vec<Ran>> {
-    run_until(app, organization, owner, requested, Instant::now() + TIME_MAX)
+    run_until(app, organization, owner, requested, ends_at())
 }
 
 fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, ends_at: Instant) -> Result<Vec<Ran>> {
@@ -99,7 +101,7 @@ fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, 
         let run = ScenarioRun {
             text: text.clone(),
             definition: requested.definition.clone(),
-            workflows: children(app, organization, owner, unread.clone()),
+            workflows: children(app, (organization, owner), requested.pending.clone(), unread.clone()),
             evaluator: evaluator.clone(),
             only: requested.only.clone(),
             bounds: RunBounds { cases_max: left, problems_max: PROBLEMS_MAX, journal_bytes_max: JOURNAL_BYTES_MAX },
@@ -129,9 +131,17 @@ fn run_until(app: &App, organization: &str, owner: &str, requested: &Requested, 
 }
 
 /// The workflows that the definition of a member may start, as they are stored now. Keeps the first problem of the store.
-fn children(app: &App, organization: &str, owner: &str, unread: Arc<OnceLock<Problem>>) -> FindDefinition {
+fn children(
+    app: &App,
+    (organization, owner): (&str, &str),
+    pending: Arc<BTreeMap<String, Value>>,
+    unread: Arc<OnceLock<Problem>>,
+) -> FindDefinition {
     let (app, organization, owner) = (app.clone(), organization.to_string(), owner.to_string());
     Arc::new(move |name| {
+        if let Some(definition) = pending.get(name) {
+            return Some(definition.clone());
+        }
         let repository = Repository::of(app.catalogue(), &organization);
         match resolve_started(repository, &owner, name, &PendingChange::default()) {
             Ok(found) => Some(found?.body.data.0),
@@ -165,6 +175,11 @@ fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
+/// The end of the time in which a request that begins now reads or runs scenarios.
+pub(crate) fn ends_at() -> Instant {
+    Instant::now() + TIME_MAX
+}
+
 /// Returns the scenarios of a workflow, if it has any.
 pub(crate) fn find(repository: Repository<'_>, workflow: &str) -> Result<Option<Stored<WorkflowScenarios>>> {
     repository.get::<WorkflowScenarios>(workflow)
@@ -174,6 +189,62 @@ pub(crate) fn find(repository: Repository<'_>, workflow: &str) -> Result<Option<
 pub(crate) fn hash(scenarios: &WorkflowScenarios) -> String {
     let files = scenarios.files.iter().map(|(name, text)| (name.as_str(), Value::from(text.as_str())));
     Hash::of(json::canonical(&Value::map(files)).as_bytes()).prefixed()
+}
+
+/// Adds the writes that replace the scenarios of a workflow to a change. They must be readable with the definition that
+/// the change saves; they do not run.
+pub(crate) fn add(
+    app: &App,
+    caller: &Caller,
+    (workflow, pending): (&Stored<Workflow>, &Arc<BTreeMap<String, Value>>),
+    (files, ends_at): (&BTreeMap<String, String>, Instant),
+    change: &mut Change,
+) -> Result<()> {
+    check(files)?;
+    check_owner(caller, workflow)?;
+    let requested = Requested {
+        files: files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
+        definition: Some(workflow.body.data.0.clone()),
+        // No name of a case has a null character: all cases are read, and none runs.
+        only: Some("\0".into()),
+        pending: pending.clone(),
+    };
+    let read = run_until(app, &caller.organization, &workflow.body.user, &requested, ends_at);
+    if Instant::now() >= ends_at {
+        let message = format!("The scenarios could not be read in {} s: send fewer at a time.", TIME_MAX.as_secs());
+        return Err(Problem::new(Code::Unavailable, message));
+    }
+    read?;
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let before = find(repository, &workflow.id)?;
+    put(repository, caller, &workflow.id, (before, files), change).map(drop)
+}
+
+/// Adds the removal of the scenarios of a workflow to a change.
+pub(crate) fn add_removal(app: &App, caller: &Caller, workflow: &Stored<Workflow>, change: &mut Change) -> Result<()> {
+    check_owner(caller, workflow)?;
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let stored = repository.require::<WorkflowScenarios>(&workflow.id)?;
+    change.removals.push(repository.removal(&stored));
+    change.audit.push(entry(caller, "workflow.scenarios_delete", &workflow.id, Value::Null));
+    Ok(())
+}
+
+/// The writes that replace scenarios, and the scenarios after them.
+fn put(
+    repository: Repository<'_>,
+    caller: &Caller,
+    workflow: &str,
+    (before, files): (Option<Stored<WorkflowScenarios>>, &BTreeMap<String, String>),
+    change: &mut Change,
+) -> Result<Stored<WorkflowScenarios>> {
+    let (now, version) = (now_ms(), before.as_ref().map_or(0, |before| before.version));
+    let created_at = before.map_or(now, |before| before.body.created_at);
+    let body = WorkflowScenarios { files: files.clone(), updated_by: caller.user.clone(), created_at, updated_at: now };
+    change.puts.push(repository.put(workflow, &body, version)?);
+    let detail = Value::map([("hash", Value::from(hash(&body)))]);
+    change.audit.push(entry(caller, "workflow.scenarios", workflow, detail));
+    Ok(Stored { id: workflow.into(), version: version + 1, body })
 }
 
 /// Replaces the scenarios of a workflow, as its owner or as an admin. They must be readable; they need not hold, so that
@@ -192,6 +263,7 @@ pub(crate) fn save(
         files: files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
         definition: Some(workflow.body.data.0.clone()),
         only: None,
+        pending: Arc::default(),
     };
     let ran = run(app, &caller.organization, &workflow.body.user, &requested)?;
     let repository = Repository::of(app.catalogue(), &caller.organization);
@@ -200,15 +272,9 @@ pub(crate) fn save(
         check_owner(caller, &workflow)?;
         let before = find(repository, &workflow.id)?;
         check_seen(seen, before.as_ref().map(Stored::tag))?;
-        let (now, version) = (now_ms(), before.as_ref().map_or(0, |before| before.version));
-        let created_at = before.map_or(now, |before| before.body.created_at);
-        let body =
-            WorkflowScenarios { files: files.clone(), updated_by: caller.user.clone(), created_at, updated_at: now };
         let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
-        change.puts.push(repository.put(&workflow.id, &body, version)?);
-        let detail = Value::map([("hash", Value::from(hash(&body)))]);
-        change.audit.push(entry(caller, "workflow.scenarios", &workflow.id, detail));
-        Ok((change, Stored { id: workflow.id, version: version + 1, body }))
+        let stored = put(repository, caller, &workflow.id, (before, files), &mut change)?;
+        Ok((change, stored))
     })?;
     Ok((stored, ran))
 }
@@ -227,8 +293,7 @@ pub(crate) fn delete(
         let stored = repository.require::<WorkflowScenarios>(&workflow.id)?;
         check_seen(seen, Some(stored.tag()))?;
         let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
-        change.removals.push(repository.removal(&stored));
-        change.audit.push(entry(caller, "workflow.scenarios_delete", &workflow.id, Value::Null));
+        add_removal(app, caller, &workflow, &mut change)?;
         Ok((change, ()))
     })
 }
@@ -320,8 +385,8 @@ fn judge_by(
     scenarios: WorkflowScenarios,
 ) -> Result<Verdict> {
     let files = scenarios.files.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
-    let requested = Requested { files, definition: Some(definition.clone()), only: None };
-    let ends_at = Instant::now() + TIME_MAX;
+    let requested = Requested { files, definition: Some(definition.clone()), only: None, pending: Arc::default() };
+    let ends_at = ends_at();
     let ran = run_until(app, organization, &workflow.body.user, &requested, ends_at);
     // Also an error may be one of the time, which would end the proposal otherwise.
     if Instant::now() >= ends_at {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use mainspring_effects::secrets::{Purpose, SecretError, SecretValue};
 use mainspring_engine::clock::now_ms;
-use mainspring_kernel::{cbor, hash::Hash, secret::SESSION_TOKEN, value::Value};
+use mainspring_kernel::{cbor, secret::SESSION_TOKEN, value::Value};
 use mainspring_store::{AuditEntry, Catalogue, Change, Store};
 
 use crate::{
@@ -14,10 +14,13 @@ use crate::{
         Secret, Workflow,
         repository::{Repository, Stored, entry, with_retries},
     },
-    services::sealing,
+    services::{
+        encryption_keys::{EncryptionKeys, Key},
+        sealing,
+    },
 };
 
-/// Domain separator for deriving the key from the installation's key.
+/// Domain separator for deriving the key from an encryption key.
 const PURPOSE: &[u8] = b"mainspring secrets 1";
 
 /// Most secrets of an organization: enough for a few per workflow, and few enough to list in one response.
@@ -32,7 +35,7 @@ const EXECUTION: &str = "(execution)";
 /// Reads the secrets of a store.
 pub struct StoredSecrets {
     store: Arc<dyn Store>,
-    key: [u8; 32],
+    keys: Arc<EncryptionKeys>,
 }
 
 impl fmt::Debug for StoredSecrets {
@@ -42,9 +45,9 @@ impl fmt::Debug for StoredSecrets {
 }
 
 impl StoredSecrets {
-    /// The secrets of a store, under the installation's key.
-    pub fn new(store: Arc<dyn Store>, key: [u8; 32]) -> Self {
-        Self { store, key }
+    /// The secrets of a store, under these keys.
+    pub fn new(store: Arc<dyn Store>, keys: Arc<EncryptionKeys>) -> Self {
+        Self { store, keys }
     }
 
     /// Reads the secret of an organization for a step. `None` if the organization has no secret of this name. The use is
@@ -73,7 +76,7 @@ impl StoredSecrets {
                 return Err(SecretError::NotPermitted(why.into()));
             }
         }
-        let value = open(&secret, &self.key, organization, name)?;
+        let value = open(&secret, &self.keys, organization, name)?;
         self.record(organization, name, purpose)?;
         Ok(Some(value))
     }
@@ -93,7 +96,7 @@ impl StoredSecrets {
         let row = row.filter(|row| row.organization.as_deref() == Some(organization));
         let row = row.ok_or_else(|| SecretError::Missing("its execution is not in the store".into()))?;
         self.record(organization, SESSION_TOKEN, purpose)?;
-        SecretValue::new(&SessionToken::of(&self.key, row.key).reveal()).map_err(SecretError::Missing)
+        SecretValue::new(&SessionToken::of(self.keys.installation(), row.key).reveal()).map_err(SecretError::Missing)
     }
 
     /// Adds the use of a secret to the audit log of an organization. Blocks.
@@ -118,7 +121,7 @@ impl StoredSecrets {
             target: target.into(),
             detail: cbor::encode(&detail),
         };
-        let change = Change { audit: vec![audit], sealing: self.key, ..Change::default() };
+        let change = Change { audit: vec![audit], sealing: *self.keys.installation(), ..Change::default() };
         let failed = |error| SecretError::Unavailable(format!("its use cannot be recorded in the audit log: {error}"));
         self.store.catalogue().change(&change).map(drop).map_err(failed)
     }
@@ -129,22 +132,32 @@ fn permits(workflows: Option<&[String]>, workflow: Option<&str>) -> bool {
     workflows.is_none_or(|permitted| workflow.is_some_and(|workflow| permitted.iter().any(|one| one == workflow)))
 }
 
-/// Identifies the installation's key without revealing it.
-fn key_id(key: &[u8; 32]) -> String {
-    Hash::keyed(key, &[b"mainspring secret key 1"]).hex()[..16].to_owned()
+/// Encrypts the value of a secret with another key. `None` if it cannot be decrypted.
+pub(crate) fn seal_again(
+    secret: &Secret,
+    keys: &EncryptionKeys,
+    key: &Key,
+    (organization, name): (&str, &str),
+) -> Option<String> {
+    let bytes = sealing::open(&secret.sealed, keys, PURPOSE, &[organization, name])?;
+    sealing::seal(&bytes, key, PURPOSE, &[organization, name])
 }
 
 fn open(
     secret: &Secret,
-    key: &[u8; 32],
+    keys: &EncryptionKeys,
     organization: &str,
     name: &str,
 ) -> std::result::Result<SecretValue, SecretError> {
     let missing = |why: &str| SecretError::Missing(why.into());
-    if secret.key_id != key_id(key) {
-        return Err(missing("it was encrypted with another key of the installation: set it again"));
+    if keys.find(&secret.key_id).is_none() {
+        return Err(SecretError::Missing(format!(
+            "it was encrypted with the key {}, which is not in the key file of this node: copy that of another node, or \
+             set it again",
+            secret.key_id
+        )));
     }
-    let bytes = sealing::open(&secret.sealed, key, PURPOSE, &[organization, name]);
+    let bytes = sealing::open(&secret.sealed, keys, PURPOSE, &[organization, name]);
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     let text = text.ok_or_else(|| missing("its stored form was changed outside of Mainspring: set it again"))?;
     SecretValue::new(&text).map_err(SecretError::Missing)
@@ -161,7 +174,7 @@ pub(crate) struct NewSecret<'a> {
 /// Sets a secret: creates it or replaces its value and its workflows. Returns it, and true if it is new.
 pub(crate) fn set(
     catalogue: &dyn Catalogue,
-    key: &[u8; 32],
+    keys: &EncryptionKeys,
     caller: &Caller,
     new: &NewSecret<'_>,
 ) -> Result<(Stored<Secret>, bool)> {
@@ -174,12 +187,12 @@ pub(crate) fn set(
             let message = format!("The organization has {SECRETS_MAX} secrets: remove unused ones.");
             return Err(Problem::new(Code::Conflict, message));
         }
-        let bytes = new.value.expose().as_bytes();
+        let (bytes, primary) = (new.value.expose().as_bytes(), keys.primary(catalogue)?);
         // Clocks of nodes differ, and no workflow is newer than the secret that names it.
         let updated_at = new.workflows.iter().flatten().fold(now, |at, (_, created_at)| at.max(*created_at));
         let body = Secret {
-            sealed: sealing::seal(bytes, key, PURPOSE, &[&caller.organization, new.name]).ok_or_else(failed)?,
-            key_id: key_id(key),
+            sealed: sealing::seal(bytes, &primary, PURPOSE, &[&caller.organization, new.name]).ok_or_else(failed)?,
+            key_id: primary.id,
             workflows: new.workflows.as_ref().map(|named| named.iter().map(|(id, _)| id.clone()).collect()),
             set_by: caller.user.clone(),
             created_at: earlier.as_ref().map_or(now, |earlier| earlier.body.created_at),
@@ -192,7 +205,7 @@ pub(crate) fn set(
         let change = Change {
             puts: vec![repository.put(new.name, &body, version)?],
             audit: vec![entry(caller, "secret.set", new.name, detail)],
-            sealing: *key,
+            sealing: *keys.installation(),
             ..Change::default()
         };
         Ok((change, (Stored { id: new.name.into(), version: version + 1, body }, version == 0)))
@@ -219,14 +232,18 @@ mod tests {
     use mainspring_store::memory::MemoryStore;
 
     use super::*;
-    use crate::http::body::Data;
+    use crate::{http::body::Data, services::encryption_keys::key_id};
 
     const KEY: [u8; 32] = [7; 32];
+
+    fn keys() -> Arc<EncryptionKeys> {
+        Arc::new(EncryptionKeys::of_installation(KEY))
+    }
 
     fn store_with(workflows: Option<Vec<String>>) -> Arc<dyn Store> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let secret = Secret {
-            sealed: sealing::seal(b"planted-value", &KEY, PURPOSE, &["acme", "API"]).unwrap(),
+            sealed: sealing::seal(b"planted-value", &keys().all().unwrap()[0], PURPOSE, &["acme", "API"]).unwrap(),
             key_id: key_id(&KEY),
             workflows,
             set_by: "ada".into(),
@@ -271,7 +288,7 @@ mod tests {
     #[test]
     fn a_secret_is_read_by_its_workflows_alone_and_each_use_is_recorded() {
         let store = store_with(Some(vec!["w1".into()]));
-        let secrets = StoredSecrets::new(store.clone(), KEY);
+        let secrets = StoredSecrets::new(store.clone(), keys());
         let value = secrets.read("acme", "API", &by(Some("w1"))).unwrap().unwrap();
         assert_eq!(value.expose(), "planted-value");
         for workflow in [None, Some("w2")] {
@@ -292,7 +309,7 @@ mod tests {
     fn a_later_workflow_of_the_same_id_gets_no_secret() {
         for (named, expected) in [(None, [true; 4]), (Some(["w1", "new", "gone"]), [true, false, false, false])] {
             let store = store_with(named.map(|ids| ids.map(String::from).into()));
-            let secrets = StoredSecrets::new(store, KEY);
+            let secrets = StoredSecrets::new(store, keys());
             let found = ["w1", "new", "gone", "other"].map(|id| secrets.read("acme", "API", &by(Some(id))).is_ok());
             assert_eq!(found, expected, "{named:?}");
         }
@@ -300,20 +317,24 @@ mod tests {
         let value = SecretValue::new("planted-value").unwrap();
         let in_an_hour = now_ms() + 3_600_000;
         let new = NewSecret { name: "API", value: &value, workflows: Some(vec![("w1".into(), in_an_hour)]) };
-        let (stored, _) = set(store.catalogue(), &KEY, &Caller::example("acme", "ada"), &new).unwrap();
+        let (stored, _) = set(store.catalogue(), &keys(), &Caller::example("acme", "ada"), &new).unwrap();
         assert_eq!(stored.body.updated_at, in_an_hour, "set by a node whose clock is behind");
     }
 
     #[test]
     fn a_secret_opens_with_its_key_and_under_its_name_only() {
         let store = store_with(None);
-        let other_key = StoredSecrets::new(store.clone(), [8; 32]).read("acme", "API", &by(None));
+        let other_key = StoredSecrets::new(store.clone(), Arc::new(EncryptionKeys::of_installation([8; 32]))).read(
+            "acme",
+            "API",
+            &by(None),
+        );
         assert!(matches!(other_key, Err(SecretError::Missing(_))), "{other_key:?}");
         let catalogue = store.catalogue();
         let copied = Repository::of(catalogue, "acme").require::<Secret>("API").unwrap();
         let put = Repository::of(catalogue, "evil").put("API", &copied.body, 0).unwrap();
         catalogue.change(&Change { puts: vec![put], sealing: KEY, ..Change::default() }).unwrap();
-        let copied = StoredSecrets::new(store, KEY).read("evil", "API", &by(None));
+        let copied = StoredSecrets::new(store, keys()).read("evil", "API", &by(None));
         assert!(matches!(copied, Err(SecretError::Missing(_))), "{copied:?}");
     }
 }

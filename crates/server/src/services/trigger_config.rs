@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mainspring_kernel::{json, value::Value};
 use mainspring_triggers::{
     catch_up::jitter_ms,
     limits::{
@@ -22,6 +23,7 @@ use crate::{
         SignatureScheme, Trigger, TriggerConfig, WebhookConfig,
     },
     services::{
+        encryption_keys::{EncryptionKeys, Sealer},
         trigger_secrets::{Secrets, open, seal},
         wait::WAIT_MS_MAX,
     },
@@ -177,12 +179,23 @@ impl From<&TriggerConfig> for ConfigView {
     }
 }
 
+/// A configuration that a file has, as a server of this release shows it: with all defaults, and without secrets. The error
+/// names the field.
+pub fn normalized(config: &Value) -> std::result::Result<Value, String> {
+    let body: ConfigBody = serde_json::from_str(&json::compact(config)).map_err(|error| format!("config: {error}"))?;
+    let keys = EncryptionKeys::of_installation([0; 32]);
+    let sealer = keys.unstored_sealer();
+    let checked = checked(body, None, &sealer, ("", "")).map_err(|problem| problem.full_message())?;
+    let shown = serde_json::to_vec(&ConfigView::from(&checked)).map_err(|error| format!("config: {error}"))?;
+    json::value(&shown).map_err(|error| format!("config: {}", error.message))
+}
+
 /// Checks a configuration, and encrypts its secrets. `before` is the stored one, whose secrets stay if the request has
 /// none.
 pub(crate) fn checked(
     body: ConfigBody,
     before: Option<&TriggerConfig>,
-    key: &[u8; 32],
+    sealer: &Sealer<'_>,
     owner: (&str, &str),
 ) -> Result<TriggerConfig> {
     match body {
@@ -209,7 +222,7 @@ pub(crate) fn checked(
         }
         ConfigBody::Webhook { path, method, secret, secrets, headers, signature, respond, wait_ms } => {
             let stored = match before {
-                Some(TriggerConfig::Webhook(webhook)) => open(webhook.sealed.as_deref(), key, owner)?,
+                Some(TriggerConfig::Webhook(webhook)) => open(webhook.sealed.as_deref(), sealer.keys, owner)?,
                 _ => Secrets::default(),
             };
             let secrets = Secrets {
@@ -219,7 +232,7 @@ pub(crate) fn checked(
             let webhook = WebhookConfig {
                 path: checked_path(&path)?,
                 method: checked_method(method.as_deref(), &secrets)?,
-                sealed: seal(&secrets, key, owner)?,
+                sealed: seal(&secrets, &sealer.primary, owner)?,
                 secret_count: secrets.secrets.len(),
                 header_names: secrets.headers.keys().cloned().collect(),
                 signature,

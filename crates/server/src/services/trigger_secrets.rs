@@ -1,5 +1,5 @@
-//! Secrets of webhooks, encrypted with a key that is derived from the installation's key: the store alone verifies and
-//! signs nothing.
+//! Secrets of webhooks, encrypted with a key that is derived from an encryption key: the store alone verifies and signs
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     http::problem::{Code, Problem, Result},
-    services::sealing,
+    services::{
+        encryption_keys::{EncryptionKeys, Key},
+        sealing,
+    },
 };
 
-/// Domain separator for deriving the key from the installation's key.
+/// Domain separator for deriving the key from an encryption key.
 const PURPOSE: &[u8] = b"mainspring webhook secrets 1";
 
 /// The secrets of a webhook.
@@ -25,7 +28,7 @@ pub(crate) struct Secrets {
 
 /// Encrypts the secrets of a trigger; `None` if there are none. `owner` names organization and trigger, so that a
 /// copied row cannot be opened as that of another trigger.
-pub(crate) fn seal(secrets: &Secrets, key: &[u8; 32], owner: (&str, &str)) -> Result<Option<String>> {
+pub(crate) fn seal(secrets: &Secrets, key: &Key, owner: (&str, &str)) -> Result<Option<String>> {
     if *secrets == Secrets::default() {
         return Ok(None);
     }
@@ -35,14 +38,15 @@ pub(crate) fn seal(secrets: &Secrets, key: &[u8; 32], owner: (&str, &str)) -> Re
 }
 
 /// Decrypts the secrets of a trigger.
-pub(crate) fn open(sealed: Option<&str>, key: &[u8; 32], owner: (&str, &str)) -> Result<Secrets> {
+pub(crate) fn open(sealed: Option<&str>, keys: &EncryptionKeys, owner: (&str, &str)) -> Result<Secrets> {
     let Some(sealed) = sealed else { return Ok(Secrets::default()) };
     let opened = || {
-        let bytes = sealing::open(sealed, key, PURPOSE, &[owner.0, owner.1])?;
+        let bytes = sealing::open(sealed, keys, PURPOSE, &[owner.0, owner.1])?;
         serde_json::from_slice(&bytes).ok()
     };
     opened().ok_or_else(|| {
-        let message = "The secrets of this webhook were encrypted with another key. Set them again.";
+        let message = "The secrets of this webhook were encrypted with a key that this node does not have. Copy the key \
+                       file of another node, or set them again.";
         Problem::new(Code::InternalError, message)
     })
 }
@@ -53,16 +57,17 @@ mod tests {
 
     #[test]
     fn secrets_open_with_the_key_and_for_their_trigger_only() {
-        let (key, other) = ([1; 32], [2; 32]);
+        let (keys, other) = (EncryptionKeys::of_installation([1; 32]), EncryptionKeys::of_installation([2; 32]));
+        let key = keys.all().unwrap().remove(0);
         let headers = BTreeMap::from([("x-api-key".to_string(), "k1".to_string())]);
         let secrets = Secrets { secrets: vec!["s3cret".into()], headers };
         let sealed = seal(&secrets, &key, ("acme", "t1")).unwrap().unwrap();
         assert!(!sealed.contains("s3cret"));
-        let opens = |key: &[u8; 32], owner| open(Some(&sealed), key, owner).ok();
-        assert!(opens(&key, ("acme", "t1")) == Some(secrets));
-        assert!(opens(&other, ("acme", "t1")).is_none() && opens(&key, ("acme", "t2")).is_none());
-        assert!(opens(&key, ("acme\0t1", "")).is_none(), "the parts are separated");
+        let opens = |keys: &EncryptionKeys, owner| open(Some(&sealed), keys, owner).ok();
+        assert!(opens(&keys, ("acme", "t1")) == Some(secrets));
+        assert!(opens(&other, ("acme", "t1")).is_none() && opens(&keys, ("acme", "t2")).is_none());
+        assert!(opens(&keys, ("acme\0t1", "")).is_none(), "the parts are separated");
         assert!(seal(&Secrets::default(), &key, ("acme", "t1")).unwrap().is_none());
-        assert!(open(None, &key, ("acme", "t1")).unwrap() == Secrets::default());
+        assert!(open(None, &keys, ("acme", "t1")).unwrap() == Secrets::default());
     }
 }

@@ -27,8 +27,8 @@ pub(crate) fn resolve(repository: Repository<'_>, user: &str, name: &str) -> Res
     Ok(found.pop())
 }
 
-/// Resolves a slug of the member's own or an id.
-fn resolve_own(
+/// Resolves a slug of the member's own or an id, with a pending change applied.
+pub(crate) fn resolve_own(
     repository: Repository<'_>,
     user: &str,
     name: &str,

@@ -1,6 +1,6 @@
 //! The server process for `--via http`, with the executors of the workloads.
 
-use std::{io::Read, path::Path};
+use std::{io::Read, path::Path, sync::Arc};
 
 use mainspring_effects::http::{Http, HttpOptions};
 use mainspring_engine::clock::now_ms;
@@ -9,7 +9,10 @@ use mainspring_server::{
     App, Settings,
     http::rate_limit::Rates,
     serve as serve_app,
-    services::{bootstrap, events::webhook_client::WebhookClient, prompts::orchestrators::Orchestrators},
+    services::{
+        bootstrap, encryption_keys::EncryptionKeys, events::webhook_client::WebhookClient,
+        prompts::orchestrators::Orchestrators,
+    },
 };
 use tokio::net::TcpListener;
 
@@ -39,12 +42,13 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         connections_max,
         oidc: None,
         marks: None,
-        effect_policy: std::sync::Arc::default(),
+        effect_policy: Arc::default(),
         writers: None,
         integrations: None,
         scenarios: None,
-        webhooks: WebhookClient::new(std::sync::Arc::new(Http::new(HttpOptions::default()))),
+        webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions::default()))),
         orchestrators: Orchestrators::default(),
+        encryption_keys: Arc::new(EncryptionKeys::of_installation(KEY)),
         clock: now_ms,
     };
     let app = App::new(engine.clone(), evaluator(), settings);

@@ -19,10 +19,13 @@ use crate::{
     app::App,
     http::problem::{Code, Problem, Result},
     resources::{EventSubscription, repository::Stored},
-    services::sealing,
+    services::{
+        encryption_keys::{EncryptionKeys, Key},
+        sealing,
+    },
 };
 
-/// Domain separator for deriving the key from the installation's key.
+/// Domain separator for deriving the key from an encryption key.
 const PURPOSE: &[u8] = b"mainspring event subscription secrets 1";
 
 /// Most bytes of a response, which is read and dropped.
@@ -60,15 +63,21 @@ impl DeliveryFailure {
 /// Encrypts the secret of a subscription. The owner is part of the encryption, so that a copied row cannot be opened as
 /// that of another subscription.
 pub(crate) fn seal_secret(app: &App, secret: &str, owner: (&str, &str)) -> Result<String> {
-    let sealed = sealing::seal(secret.as_bytes(), app.engine.key(), PURPOSE, &[owner.0, owner.1]);
+    let sealed = sealing::seal(secret.as_bytes(), &app.sealer()?.primary, PURPOSE, &[owner.0, owner.1]);
     sealed.ok_or_else(|| Problem::new(Code::InternalError, "The secret of this subscription cannot be encrypted."))
+}
+
+/// Encrypts a stored secret with another key. `None` if it cannot be decrypted.
+pub(crate) fn seal_again(sealed: &str, keys: &EncryptionKeys, key: &Key, owner: (&str, &str)) -> Option<String> {
+    let bytes = sealing::open(sealed, keys, PURPOSE, &[owner.0, owner.1])?;
+    sealing::seal(&bytes, key, PURPOSE, &[owner.0, owner.1])
 }
 
 /// The secrets that are valid at a time: the present one, and the previous one for a time after its rotation. `None` if the
 /// present one cannot be decrypted. A previous one that cannot be is left out: the rotation was the repair.
 fn secrets(app: &App, organization: &str, of: &Stored<EventSubscription>, now_ms: u64) -> Option<Vec<String>> {
     let open = |sealed: &str| {
-        let bytes = sealing::open(sealed, app.engine.key(), PURPOSE, &[organization, &of.id])?;
+        let bytes = sealing::open(sealed, &app.settings.encryption_keys, PURPOSE, &[organization, &of.id])?;
         String::from_utf8(bytes).ok()
     };
     let previous = of.body.previous.iter().filter(|previous| previous.until > now_ms);
