@@ -5,9 +5,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use mainspring_kernel::{
-    input::{
-        NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, TRIGGER_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
-    },
+    input::{NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, TRIGGER_IN_TRIGGER, WORKFLOW_IN_TRIGGER},
     key::ExecutionKey,
     state::State,
     stored_frame::Head,

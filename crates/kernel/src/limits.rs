@@ -227,6 +227,9 @@ pub const FAILURE_MESSAGE_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
 /// and in the record.
 pub const MIGRATION_PLAN_BYTES_MAX: usize = 1024 * 1024;
 
+/// Maximum number of migrations of one execution. Its state and its journal keep all of them.
+pub const MIGRATIONS_MAX: usize = 100;
+
 /// Maximum number of reasons that a refused migration names. The first ones explain the others.
 pub const MIGRATION_REASONS_MAX: usize = 16;
 

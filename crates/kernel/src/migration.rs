@@ -11,7 +11,7 @@ use crate::{
     decide_version::MIGRATIONS_SINCE,
     input::Policy,
     instance::{Instance, Scope},
-    limits::{MIGRATION_PLAN_BYTES_MAX, MIGRATION_REASONS_MAX, PARALLEL_DEFAULT},
+    limits::{MIGRATION_PLAN_BYTES_MAX, MIGRATION_REASONS_MAX, MIGRATIONS_MAX, PARALLEL_DEFAULT},
     plan::{EdgeKind, Loop, Order, Over, PROPOSE_TOOL, Plan, Step, Work},
     secret::{SESSION_TOKEN, references_of},
     state::{Cleanup, State, Status},
@@ -126,6 +126,9 @@ impl Check<'_> {
             self.refuse("turn_in_progress", "a long turn of the execution is in progress; try again");
         } else if state.journal.has_erased {
             self.refuse("values_erased", "values of the execution were erased");
+        } else if state.journal.migration.as_ref().is_some_and(|last| last.earlier.len() >= MIGRATIONS_MAX) {
+            let message = format!("the execution has migrated {MIGRATIONS_MAX} times");
+            self.refuse("limit_exceeded", message);
         } else if byte_count > MIGRATION_PLAN_BYTES_MAX {
             let message = format!(
                 "the plan has {byte_count} bytes, and executions migrate to plans of up to {MIGRATION_PLAN_BYTES_MAX}"
@@ -173,7 +176,9 @@ impl Check<'_> {
     fn rights(&mut self) {
         let has = |plan: &Plan, needs: &dyn Fn(&Work) -> bool| plan.steps.iter().any(|step| needs(&step.work));
         let uses_token = |work: &Work| match work {
-            Work::Effect { params, .. } => references_of(params).iter().any(|used| used.reference.name == SESSION_TOKEN),
+            Work::Effect { params, .. } => {
+                references_of(params).iter().any(|used| used.reference.name == SESSION_TOKEN)
+            }
             _ => false,
         };
         let proposes = |work: &Work| match work {
@@ -205,7 +210,10 @@ impl Check<'_> {
         if reached(counts.node_failures, limits.max_node_failures)
             || reached(counts.retries_exhausted, limits.max_retries_exhausted)
         {
-            self.refuse("limit_exceeded", "as many steps have failed as end the execution by the new limits on failures");
+            self.refuse(
+                "limit_exceeded",
+                "as many steps have failed as end the execution by the new limits on failures",
+            );
         }
         if self.old.policy.fail_open != limits.fail_open && counts.node_failures > 0 {
             self.refuse("failures_changed", "steps have failed, and `failOpen` has changed");
@@ -252,7 +260,7 @@ impl Check<'_> {
         let passed: Vec<u32> = passed.copied().collect();
         for step in &passed {
             let id = self.new.id(*step);
-            let message = format!("the step `{id}` is new, and its place has passed: a step behind it has begun");
+            let message = format!("the step `{id}` has not run, and stands before a step that has begun");
             let step = Some(id.into());
             self.reasons.push(Reason { code: "place_passed", step, message });
         }
@@ -285,7 +293,11 @@ impl Check<'_> {
             };
             let has_failed = self.state.steps.get(instance).is_some_and(|step| step.status == Status::Failed);
             if has_failed && handlers(before, old_steps, was) != handlers(after, new_steps, is) {
-                self.refuse_step("edges_changed", instance, "it has failed, and the edges for its failure have changed");
+                self.refuse_step(
+                    "edges_changed",
+                    instance,
+                    "it has failed, and the edges for its failure have changed",
+                );
             }
         }
     }
@@ -296,7 +308,8 @@ impl Check<'_> {
             return self.refuse_step("step_missing", instance, "it has begun, and is not in the new definition");
         };
         let ((old, new), status) = (before, after.status);
-        if old.work.kind() != new.work.kind() || core::mem::discriminant(&old.work) != core::mem::discriminant(&new.work)
+        if old.work.kind() != new.work.kind()
+            || core::mem::discriminant(&old.work) != core::mem::discriminant(&new.work)
         {
             return self.refuse_step("step_changed", instance, "it has begun, and is of another type now");
         }
@@ -311,7 +324,11 @@ impl Check<'_> {
         match &old.work {
             _ if status.is_final() => self.ended(instance, status),
             Work::Loop(_) if !self.is_same_inside(instance.step, is_same_step) || !is_same_step(old, new) => {
-                self.refuse_step("loop_changed", instance, "its rounds have begun, and it or the steps in it have changed");
+                self.refuse_step(
+                    "loop_changed",
+                    instance,
+                    "its rounds have begun, and it or the steps in it have changed",
+                );
             }
             Work::Loop(_) => {}
             Work::Conditional { .. } | Work::Parallel { .. } => self.inside(instance),
@@ -371,7 +388,10 @@ impl Check<'_> {
             for ((key, old), (name, new)) in was.into_iter().zip(is) {
                 let (old, new) = (self.old.block(old), self.new.block(new));
                 let has_same_ids = |step: &u32| self.pair(*step).is_some_and(|(old, new)| old.id == new.id);
-                if key != name || old.order != new.order || old.steps != new.steps || !old.steps.iter().all(has_same_ids)
+                if key != name
+                    || old.order != new.order
+                    || old.steps != new.steps
+                    || !old.steps.iter().all(has_same_ids)
                 {
                     return false;
                 }

@@ -16,7 +16,10 @@ use crate::{
     decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
     hash::Hash,
-    input::{Lineage, ORGANIZATION_IN_TRIGGER, Policy, Queue, ROOT_IN_TRIGGER, Timer, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER},
+    input::{
+        Lineage, ORGANIZATION_IN_TRIGGER, Policy, Queue, ROOT_IN_TRIGGER, Timer, VERSION_IN_TRIGGER,
+        WORKFLOW_IN_TRIGGER,
+    },
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{EXECUTION_MEMORY_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
@@ -221,8 +224,19 @@ pub struct Migration {
     pub by: String,
     /// Time of the migration, in milliseconds since 1970.
     pub at: u64,
-    /// Number of migrations so far.
-    pub count: u32,
+    /// The definitions and plans before, the oldest first.
+    pub earlier: Vec<EarlierPlan>,
+}
+
+/// A plan with which an execution ran before a migration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierPlan {
+    /// Time of the migration that replaced it, in milliseconds since 1970.
+    pub until: u64,
+    /// Hash of its definition.
+    pub workflow_hash: Hash,
+    /// SHA-256 of the stored plan.
+    pub plan_hash: Hash,
 }
 
 /// A step instance.
@@ -523,6 +537,14 @@ impl State {
         let trigger = self.start.as_ref().map(|start| &start.trigger);
         let version = trigger.and_then(|trigger| trigger.get(VERSION_IN_TRIGGER)).and_then(Value::as_text);
         version.or(self.plan.version.as_deref())
+    }
+
+    /// Returns the hashes of the definition and of the plan that the execution had at a time, in milliseconds since 1970.
+    pub(crate) fn hashes_at(&self, at: u64) -> Option<(Hash, Hash)> {
+        let earlier = self.journal.migration.iter().flat_map(|migration| &migration.earlier);
+        let then = earlier.into_iter().find(|earlier| at < earlier.until);
+        let now = self.start.as_ref().map(|start| (start.workflow_hash, start.plan_hash));
+        then.map(|then| (then.workflow_hash, then.plan_hash)).or(now)
     }
 
     /// Creates the state of an execution that has not started.

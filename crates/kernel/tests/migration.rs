@@ -224,10 +224,25 @@ fn a_step_that_has_begun_keeps_its_place_and_its_call() {
     let send = "  - {id: send, type: tool, tool: mail.send, arguments: {to: '@fetch.of'}}\n";
     let at_gate = "done fetch";
     let new = |ask: &str| sequence(ask, send);
-    stays(SEQUENCE, at_gate, &new("{id: ask, type: approval, prompt: Really?, items: ['@fetch']}"), &["open_step_changed ask"]);
-    stays(SEQUENCE, at_gate, &new("{id: ask, type: approval, prompt: Go?, items: ['@fetch'], approvers: [bob]}"), &["open_step_changed ask"]);
+    stays(
+        SEQUENCE,
+        at_gate,
+        &new("{id: ask, type: approval, prompt: Really?, items: ['@fetch']}"),
+        &["open_step_changed ask"],
+    );
+    stays(
+        SEQUENCE,
+        at_gate,
+        &new("{id: ask, type: approval, prompt: Go?, items: ['@fetch'], approvers: [bob]}"),
+        &["open_step_changed ask"],
+    );
     stays(SEQUENCE, at_gate, &new("{id: ask, type: signal, name: go}"), &["step_changed ask"]);
-    stays(SEQUENCE, at_gate, &new("{id: other, type: approval, prompt: Go?, items: ['@fetch']}"), &["step_missing ask"]);
+    stays(
+        SEQUENCE,
+        at_gate,
+        &new("{id: other, type: approval, prompt: Go?, items: ['@fetch']}"),
+        &["step_missing ask"],
+    );
     let inserted = SEQUENCE.replace("  - {id: ask", "  - {id: early, type: tool, tool: a.b}\n  - {id: ask");
     stays(SEQUENCE, at_gate, &inserted, &["place_passed early"]);
     goes_on(SEQUENCE, "", &inserted, "done fetch, done early, approve ask, done send");
@@ -247,7 +262,8 @@ fn a_step_that_has_begun_keeps_its_place_and_its_call() {
 fn limits_of_the_new_plan_apply_from_then_on() {
     let mut case = Case::new(SEQUENCE);
     case.play("done fetch");
-    let limited = |steps: u32| plan_of(&SEQUENCE.replace("steps:", &format!("constraints: {{maxSteps: {steps}}}\nsteps:")));
+    let limited =
+        |steps: u32| plan_of(&SEQUENCE.replace("steps:", &format!("constraints: {{maxSteps: {steps}}}\nsteps:")));
     assert_eq!(case.reasons(&limited(1)), ["limit_exceeded"]);
     case.take(&migrate(&limited(2)));
     assert_eq!(case.state.start.as_ref().map(|start| start.policy.max_steps), Some(2));
@@ -369,7 +385,9 @@ fn edges_into_steps_that_have_begun_are_the_same() {
 
 #[test]
 fn a_failure_in_progress_keeps_the_plan() {
-    let old = GRAPH.replace("id: b,", "id: b, continueOnError: true,").replace("{from: a, to: wait}", "{from: a, to: wait, when: always}");
+    let old = GRAPH
+        .replace("id: b,", "id: b, continueOnError: true,")
+        .replace("{from: a, to: wait}", "{from: a, to: wait, when: always}");
     let failing = old.replace("id: a,", "id: a, continueOnError: true,");
     stays(&old, "fail a", &format!("{old}policy: {{maxNodeFailures: 9}}\n"), &["execution_failing"]);
     stays(&failing, "fail a", &format!("{failing}policy: {{maxNodeFailures: 1}}\n"), &["limit_exceeded"]);

@@ -17,6 +17,7 @@ mod failed_events;
 mod health;
 mod manual_triggers;
 mod members;
+mod migrations;
 mod oidc;
 mod organizations;
 mod proposals;
@@ -89,6 +90,7 @@ fn open_api() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Head::openapi())
         .merge(health::routes())
         .merge(workflows::routes())
+        .merge(migrations::routes())
         .merge(proposals::routes())
         .merge(rollouts::routes())
         .merge(definitions::routes())

@@ -9,7 +9,7 @@ use crate::{
     migration::counterpart,
     plan::{Order, Plan},
     record::Record,
-    state::{Migration, ScopeState, State, Status},
+    state::{EarlierPlan, Migration, ScopeState, State, Status},
 };
 
 /// Applies a migration. An error says where the record cannot stand.
@@ -42,12 +42,13 @@ pub(super) fn migrate(state: &mut State, record: &Record) -> Result<(), &'static
         moved.insert(to, here);
     }
     state.blocks.scopes = moved;
-    let count = state.journal.migration.as_ref().map_or(0, |migration| migration.count);
+    let mut earlier = state.journal.migration.take().map(|migration| migration.earlier).unwrap_or_default();
     let at = state.now;
     if let Some(start) = &mut state.start {
+        earlier.push(EarlierPlan { until: at, workflow_hash: start.workflow_hash, plan_hash: start.plan_hash });
         (start.workflow_hash, start.plan_hash, start.policy) = (*workflow_hash, *plan_hash, *policy);
     }
-    state.journal.migration = Some(Migration { version: version.clone(), by: by.clone(), at, count: count + 1 });
+    state.journal.migration = Some(Migration { version: version.clone(), by: by.clone(), at, earlier });
     state.plan = Arc::new(new);
     Ok(())
 }

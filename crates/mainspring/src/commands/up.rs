@@ -27,6 +27,7 @@ use mainspring_server::{
         audit_marks, bootstrap,
         events::{sender, webhook_client::WebhookClient},
         issue_token::{NewToken, issue},
+        migration_rounds,
         prompts::{self, orchestrators::Orchestrators},
         propose_change::ProposeChange,
         rollout_rounds,
@@ -166,7 +167,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
     let schedules = tokio::spawn(scheduler::run(app.clone()));
     let senders = [tokio::spawn(sender::run(app.clone())), tokio::spawn(prompts::sender::run(app.clone()))];
-    let rollouts = tokio::spawn(rollout_rounds::run(app.clone()));
+    let rounds = [tokio::spawn(rollout_rounds::run(app.clone())), tokio::spawn(migration_rounds::run(app.clone()))];
     greet(&base, token.as_ref(), &scripts, settings, terminal);
     let (stopped, signals) = (stopped(engine.clone()), context.signals.clone());
     let serving = serve(listener, app.clone(), async move {
@@ -181,7 +182,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     };
     schedules.abort();
     senders.iter().for_each(JoinHandle::abort);
-    rollouts.abort();
+    rounds.iter().for_each(JoinHandle::abort);
     engine.drain().await;
     marks_task.abort();
     sweeping.abort();

@@ -36,6 +36,7 @@ mod hostile;
 mod limits;
 mod load;
 mod members;
+mod migrations;
 mod oidc;
 mod openapi_fuzz;
 mod orchestrator_prompts;

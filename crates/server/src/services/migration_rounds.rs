@@ -18,7 +18,7 @@ use crate::{
         permission::Role,
     },
     http::{
-        problem::Result,
+        problem::{Code, Result},
         request_slots::{Account, Kind as SlotKind, on_account},
     },
     resources::{
@@ -74,7 +74,10 @@ pub async fn poll(app: &App) -> Result<usize> {
                 Account { kind: SlotKind::Compiling, key: row.body.organization.clone(), member: String::new() };
             match on_account(account, step(app, &row)).await {
                 Ok(Step::More) => {}
-                Ok(Step::Waits) => break left += 1,
+                Ok(Step::Waits) => {
+                    left += 1;
+                    break;
+                }
                 Ok(Step::Ended) => break,
                 Err(problem) => {
                     left += 1;
@@ -110,8 +113,8 @@ struct Work {
     run: Stored<MigrationRun>,
     target: Target,
     candidates: Vec<Candidate>,
-    /// True if these are executions that were asked before.
-    are_asked: bool,
+    /// The last execution that was read; `None` if these are executions that were asked before.
+    last: Option<ExecutionKey>,
 }
 
 /// The answer of an execution.
@@ -128,17 +131,17 @@ enum Answer {
 async fn step(app: &App, row: &Stored<OpenMigration>) -> Result<Step> {
     let open = row.body.clone();
     let Some(work) = app.run(move |app| prepare(app, &open)).await? else { return Ok(Step::Ended) };
-    let Work { run, target, candidates, are_asked } = work;
+    let Work { run, target, candidates, last } = work;
     let mut answers = Vec::with_capacity(candidates.len());
     for Candidate { row, input, audit } in candidates {
-        let answer = match are_asked {
-            true => asked(&row, &target),
-            false => ask(app, &row, input, audit).await,
+        let answer = match last {
+            None => asked(&row, &target),
+            Some(_) => ask(app, &row, input, audit).await?,
         };
         answers.push((row, answer));
     }
     let open = row.body.clone();
-    app.run(move |app| store(app, &open, run, &target, answers)).await
+    app.run(move |app| store(app, &open, (run, last), &target, answers)).await
 }
 
 /// Reads the next executions. `None` if the migration has ended.
@@ -159,13 +162,13 @@ fn prepare(app: &App, open: &OpenMigration) -> Result<Option<Work>> {
     }
     let target = match Target::of(app, organization, &workflow.body) {
         Ok(target) => target,
-        Err(problem) if problem.code.is_final() => {
-            return end(app, open, run, Some(&problem.message)).map(|()| None);
+        Err(problem) if matches!(problem.code, Code::Unavailable | Code::InternalError | Code::RateLimited) => {
+            return Err(problem);
         }
-        Err(problem) => return Err(problem),
+        Err(problem) => return end(app, open, run, Some(&problem.message)).map(|()| None),
     };
     let are_asked = !run.body.asked.is_empty();
-    let rows = if are_asked {
+    let rows: Vec<ExecutionRow> = if are_asked {
         let keys = run.body.asked.iter().filter_map(|key| ExecutionKey::parse(key));
         let rows: Result<Vec<_>, _> = keys.map(|key| app.engine.store().execution(key)).collect();
         rows?.into_iter().flatten().collect()
@@ -176,17 +179,15 @@ fn prepare(app: &App, open: &OpenMigration) -> Result<Option<Work>> {
     if rows.is_empty() && !are_asked {
         return end(app, open, run, None).map(|()| None);
     }
-    let candidates = rows.into_iter().map(|row| candidate(&caller, row, (&run.body, &target), proposal));
-    let candidates = candidates.collect();
-    Ok(Some(Work { candidates, run, target, are_asked }))
+    let last = rows.last().filter(|_| !are_asked).map(|row| row.key);
+    // Executions of this definition that began with it are none of the migration.
+    let is_new = |row: &ExecutionRow| row.workflow_hash == target.hash && row.started_at >= run.body.since;
+    let rows = rows.into_iter().filter(|row| !is_new(row));
+    let candidates = rows.map(|row| candidate(&caller, row, (&run.body, &target), proposal)).collect();
+    Ok(Some(Work { candidates, run, target, last }))
 }
 
-fn candidate(
-    caller: &Caller,
-    row: ExecutionRow,
-    (run, target): (&MigrationRun, &Target),
-    proposal: &str,
-) -> Candidate {
+fn candidate(caller: &Caller, row: ExecutionRow, (run, target): (&MigrationRun, &Target), proposal: &str) -> Candidate {
     let input = Input::Migrate {
         plan: target.bytes.clone(),
         version: Some(run.version.clone()),
@@ -203,26 +204,28 @@ fn candidate(
 }
 
 /// Asks an execution to migrate, at this node or by its inbox.
-async fn ask(app: &App, row: &ExecutionRow, input: Input, audit: AuditEntry) -> Answer {
+///
+/// # Errors
+/// Fails if the node cannot ask any execution now.
+async fn ask(app: &App, row: &ExecutionRow, input: Input, audit: AuditEntry) -> Result<Answer> {
     if is_of(row, &input) {
-        return Answer::Migrated;
+        return Ok(Answer::Migrated);
     }
     let answer = app.engine.take(row.key, input.clone(), Some(audit.clone())).await;
-    match answer {
+    Ok(match answer {
         Ok(true) => Answer::Migrated,
         Ok(false) => Answer::Refused,
         Err(EngineError::NotHere) => {
             // The node that takes the message finds its effect; this entry records only the request.
             let audit = AuditEntry { action: format!("{}.posted", audit.action), ..audit };
             let key = row.key;
-            match app.run(move |app| Ok(app.engine.enqueue(key, &input, Some(&audit))?)).await {
-                Ok(_) => Answer::Asked,
-                Err(problem) => Answer::Stays(reason("not_asked", &problem.message)),
-            }
+            app.run(move |app| Ok(app.engine.enqueue(key, &input, Some(&audit))?)).await?;
+            Answer::Asked
         }
         Err(EngineError::Quarantined(_)) => Answer::Stays(reason("quarantined", "the execution is quarantined")),
+        Err(error @ (EngineError::Busy | EngineError::Stopped(_))) => return Err(error.into()),
         Err(error) => Answer::Stays(reason("not_asked", &error.to_string())),
-    }
+    })
 }
 
 /// True if the row of an execution has the plan of the input already.
@@ -245,15 +248,12 @@ fn asked(row: &ExecutionRow, target: &Target) -> Answer {
 fn store(
     app: &App,
     open: &OpenMigration,
-    mut run: Stored<MigrationRun>,
+    (mut run, last): (Stored<MigrationRun>, Option<ExecutionKey>),
     target: &Target,
     answers: Vec<(ExecutionRow, Answer)>,
 ) -> Result<Step> {
     let body = &mut run.body;
-    let were_asked = !body.asked.is_empty();
-    if let (Some((last, _)), false) = (answers.last(), were_asked) {
-        body.after = Some(last.key.to_string());
-    }
+    body.after = last.map(|last| last.to_string()).or(body.after.take());
     let before = std::mem::take(&mut body.asked);
     for (row, answer) in &answers {
         let reasons = match answer {
@@ -306,7 +306,10 @@ fn refusal(app: &App, row: &ExecutionRow, target: &Target) -> Vec<StayReason> {
     }
     match target.reasons(&state) {
         reasons if reasons.is_empty() => {
-            vec![reason("changed_meanwhile", "the execution could not migrate when it was asked; apply again to ask it again")]
+            vec![reason(
+                "changed_meanwhile",
+                "the execution could not migrate when it was asked; apply again to ask it again",
+            )]
         }
         reasons => reasons,
     }

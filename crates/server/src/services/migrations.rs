@@ -18,7 +18,7 @@ use crate::{
     auth::caller::Caller,
     http::{
         body::Data,
-        problem::{Code, Problem, Result},
+        problem::{Problem, Result},
     },
     resources::{
         MigrationRun, OpenMigration, Proposal, StayReason, StayedExecution, Workflow, proposal_key,
@@ -94,7 +94,7 @@ pub(super) fn unfinished(
 
 /// An execution in a preview.
 pub(crate) struct Previewed {
-    pub row: ExecutionRow,
+    pub execution_id: String,
     /// None if it would go on with the definition.
     pub reasons: Vec<StayReason>,
 }
@@ -108,22 +108,19 @@ pub(crate) struct Preview {
 /// Compares unfinished executions of a workflow with a proposed definition. Nothing changes.
 pub(crate) fn preview(
     app: &App,
-    caller: &Caller,
+    organization: &str,
     (workflow, proposal): (&Stored<Workflow>, &Proposal),
-    (after, most): (Option<&str>, usize),
+    (after, most): (Option<ExecutionKey>, usize),
 ) -> Result<Preview> {
-    let after = after.map(|text| {
-        ExecutionKey::parse(text).ok_or_else(|| Problem::field("cursor", "it is not a cursor of this list"))
-    });
     let change = &proposal.change;
     let body = Workflow { data: Data(change.data.0.clone()), hash: change.hash.clone(), ..workflow.body.clone() };
-    let target = Target::of(app, &caller.organization, &body)?;
-    let rows = unfinished(app, &caller.organization, &workflow.id, after.transpose()?, most)?;
+    let target = Target::of(app, organization, &body)?;
+    let rows = unfinished(app, organization, &workflow.id, after, most)?;
     let next_cursor = rows.last().filter(|_| rows.len() >= most).map(|last| last.key.to_string());
     let mut executions = Vec::with_capacity(rows.len());
     for row in rows.into_iter().filter(|row| row.workflow_hash != target.hash) {
         let reasons = reasons_within(app, &row, &target)?;
-        executions.push(Previewed { row, reasons });
+        executions.push(Previewed { execution_id: row.id, reasons });
     }
     Ok(Preview { executions, next_cursor })
 }
@@ -143,13 +140,7 @@ fn reasons_within(app: &App, row: &ExecutionRow, target: &Target) -> Result<Vec<
 }
 
 /// The rows of a migration that begins with an application.
-pub(super) fn begin(
-    app: &App,
-    caller: &Caller,
-    proposal: &str,
-    workflow: &Stored<Workflow>,
-    now: u64,
-) -> Result<Vec<Put>> {
+pub(super) fn begin(app: &App, caller: &Caller, proposal: &str, workflow: &Stored<Workflow>) -> Result<Vec<Put>> {
     let run = MigrationRun {
         workflow: workflow.id.clone(),
         hash: workflow.body.hash.clone(),
@@ -160,7 +151,7 @@ pub(super) fn begin(
         migrated: 0,
         stayed: 0,
         stays: Vec::new(),
-        since: now,
+        since: workflow.body.updated_at,
         ended: None,
     };
     let organization = caller.organization.clone();
@@ -170,16 +161,4 @@ pub(super) fn begin(
         repository.put(&proposal_key(&workflow.id, proposal), &run, 0)?,
         Repository::of(app.catalogue(), "").put(&open.id(), &open, 0)?,
     ])
-}
-
-/// The migration of an applied proposal; `None` if it was applied with another treatment.
-pub(crate) fn find(app: &App, caller: &Caller, workflow: &str, proposal: &str) -> Result<Option<MigrationRun>> {
-    let repository = Repository::of(app.catalogue(), &caller.organization);
-    Ok(repository.get::<MigrationRun>(&proposal_key(workflow, proposal))?.map(|stored| stored.body))
-}
-
-/// Refuses a migration together with a rollout: some of the starts still take the former definition.
-pub(crate) fn with_rollout() -> Problem {
-    let message = "a rollout has starts of both definitions: use `pin` or `drain`, which its promotion obeys";
-    Problem::new(Code::ValidationError, format!("whileRunning: {message}"))
 }

@@ -7,12 +7,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use mainspring_kernel::{
-    json,
-    migration::PlanBytes,
-    plan::Plan,
-    record::Record,
-};
+use mainspring_kernel::{json, migration::PlanBytes, plan::Plan, record::Record};
 
 use super::{
     shadow::{Answer, inbox, mutate, plan_of, real, without_id, world},
@@ -104,10 +99,10 @@ fn compare(
     at: u64,
     explored: &mut MigrationsExplored,
 ) -> Result<(), String> {
-    let own: Vec<_> =
-        records(migrated, old, new).into_iter().filter(|(_, record)| !is_migration(record)).collect();
+    let own: Vec<_> = records(migrated, old, new).into_iter().filter(|(_, record)| !is_migration(record)).collect();
     let expected = records(begun, new, new);
-    let early = |records: &[(u64, String)]| records.iter().take_while(|(now, _)| *now < at).cloned().collect::<Vec<_>>();
+    let early =
+        |records: &[(u64, String)]| records.iter().take_while(|(now, _)| *now < at).cloned().collect::<Vec<_>>();
     if early(&own) != early(&expected) {
         return Ok(());
     }

@@ -17,8 +17,8 @@ use super::catalogue::{self, Asked, CatalogueOp};
 use crate::{
     AuditedNotes, AwaitingParent, Batch, ClusterView, Due, EnqueueRequest, ExecutionRow, Expected, Fence, Filter,
     GateRow, InboxEntry, InboxMessage, LateReceipt, NewReceipt, Node, Origin, OtherDefinitions, Part, PartOutcome,
-    PartReceipts, QuarantineRelease, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RolloutRow, RowChange, RowDefinition,
-    RowUsage, Signed, StartNames, Store, StoreError, StoredExecutorKey, StoredPlan, partition_of,
+    PartReceipts, QuarantineRelease, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RolloutRow, RowChange,
+    RowDefinition, RowUsage, Signed, StartNames, Store, StoreError, StoredExecutorKey, StoredPlan, partition_of,
 };
 
 /// Executions of the tests are below this.

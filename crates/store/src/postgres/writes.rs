@@ -140,7 +140,9 @@ impl<'a> Writes<'a> {
             column(changes, |(_, change)| change.usage.map(|usage| integer(usage.tokens))),
             column(changes, |(_, change)| change.usage.map(|usage| integer(usage.cost))),
             column(changes, |(_, change)| definition(change).map(|definition| definition.workflow_hash.as_bytes())),
-            column(changes, |(_, change)| definition(change).and_then(|definition| bytes(&definition.workflow_version))),
+            column(changes, |(_, change)| {
+                definition(change).and_then(|definition| bytes(&definition.workflow_version))
+            }),
             column(changes, |(_, change)| definition(change).map(|definition| &definition.plan_hash.0[..])),
         ];
         self.push(changes, sql!("executions.sql", "executions_change"), columns);
