@@ -107,7 +107,7 @@ impl Documents {
                 ]));
             }
             Record::Migrated { workflow_hash, by, reason, .. } => self.migrations.push(format!(
-                "- Went on with the definition {} at {}, by {}: {}",
+                "- Continued with the definition {} at {}, by {}: {}",
                 workflow_hash.prefixed(),
                 rfc3339(frame.now),
                 plain(by),

@@ -90,5 +90,5 @@ pub(crate) const PLAUSIBLE_TOKENS_SINCE: u32 = 12;
 /// and a form that a tool server asks people to fill in.
 pub const REPORTS_SINCE: u32 = 12;
 
-/// Version since which an execution can go on with another plan.
+/// Version since which an execution can continue with another plan.
 pub const MIGRATIONS_SINCE: u32 = 13;

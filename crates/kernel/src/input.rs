@@ -7,8 +7,15 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
-    budget::Budget, effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, leases::LeaseChange,
-    migration::PlanBytes, plan::Decision, value::Value, value_size,
+    budget::Budget,
+    effect::Outcome,
+    hash::Hash,
+    instance::Instance,
+    key::ExecutionKey,
+    leases::LeaseChange,
+    plan::{Decision, PlanBytes},
+    value::Value,
+    value_size,
 };
 
 /// An input of one execution. Each is processed once.
@@ -83,7 +90,7 @@ pub enum Input {
         /// The answer.
         change: LeaseChange,
     },
-    /// Has the execution go on with another plan, if every step that has begun has its counterpart there.
+    /// Has the execution continue with another plan, if every step that has begun has its counterpart there.
     Migrate {
         /// The plan in its stored form, with the rules for its calls as a start would pin them.
         plan: PlanBytes,

@@ -1,11 +1,10 @@
-//! Migrations: checks that an execution can go on with another plan, and finds the counterparts of its blocks.
+//! Migrations: checks that an execution can continue with another plan, and finds the counterparts of its blocks.
 //!
 //! Journals, receipts and decisions name a step by its number. A step that has begun therefore keeps its number, and no
 //! other step gets it: a late input always means the step that it was written for. Steps that have not begun may be
 //! anywhere behind those that have.
 
-use alloc::{format, string::String, sync::Arc, vec::Vec};
-use core::fmt;
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     decide_version::MIGRATIONS_SINCE,
@@ -16,17 +15,6 @@ use crate::{
     secret::{SESSION_TOKEN, references_of},
     state::{Cleanup, State, Status},
 };
-
-/// A plan in its stored form, inside an input or a record. It is no payload: without it, an execution that was migrated
-/// could not be read, so it cannot be erased.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PlanBytes(pub Arc<[u8]>);
-
-impl fmt::Debug for PlanBytes {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "PlanBytes({})", self.0.len())
-    }
-}
 
 /// A reason for which an execution stays with its plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +45,7 @@ pub fn policy(state: &State, new: &Plan) -> Policy {
     policy
 }
 
-/// Checks that an execution can go on with another plan, whose stored form has `byte_count` bytes. It would then end as if
+/// Checks that an execution can continue with another plan, whose stored form has `byte_count` bytes. It would then end as if
 /// it had begun with that plan.
 ///
 /// # Errors

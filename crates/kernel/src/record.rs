@@ -13,8 +13,7 @@ use crate::{
     input::{Lineage, Policy, Queue},
     instance::Instance,
     leases::LeaseChange,
-    migration::PlanBytes,
-    plan::Decision,
+    plan::{Decision, PlanBytes},
     value::Value,
 };
 
@@ -416,7 +415,7 @@ pub enum Record {
         /// End of the attempt's timeout, in milliseconds since 1970.
         timeout_at: Option<u64>,
     },
-    /// The execution goes on with another plan.
+    /// The execution continues with another plan.
     Migrated {
         /// Hash of the normalized definition of the new plan.
         workflow_hash: Hash,

@@ -1,4 +1,4 @@
-//! Tests of migrations: which executions can go on with another plan, and what they do there.
+//! Tests of migrations: which executions can continue with another plan, and what they do there.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use mainspring_kernel::{
     journal::Fold,
     key::ExecutionKey,
     limits::MIGRATION_PLAN_BYTES_MAX,
-    migration::{PlanBytes, check},
-    plan::{Decision, Plan},
+    migration::check,
+    plan::{Decision, Plan, PlanBytes},
     record::Record,
     state::{ExecutionStatus, State},
     stored_frame::StoredFrame,
@@ -147,7 +147,7 @@ impl Case {
 
 /// Checks that an execution of `old` after `script` migrates to `new`, and that its rest is that of an execution of `new`
 /// with the same inputs.
-fn goes_on(old: &str, script: &str, new: &str, rest: &str) {
+fn continues(old: &str, script: &str, new: &str, rest: &str) {
     let mut migrated = Case::new(old);
     migrated.play(script);
     let plan = plan_of(new);
@@ -207,16 +207,16 @@ fn a_waiting_execution_goes_on_with_later_steps_of_the_new_plan() {
     let check = "  - {id: check, type: tool, tool: mail.check, arguments: {to: '@fetch.of'}}\n";
     let send = "  - {id: send, type: tool, tool: mail.post, arguments: {to: '@fetch.of'}}\n";
     let new = sequence(ASK, &format!("{check}{send}"));
-    goes_on(SEQUENCE, "done fetch", &new, "approve ask, done check, done send");
+    continues(SEQUENCE, "done fetch", &new, "approve ask, done check, done send");
     // The last step is gone.
-    goes_on(SEQUENCE, "done fetch", &sequence(ASK, ""), "approve ask");
+    continues(SEQUENCE, "done fetch", &sequence(ASK, ""), "approve ask");
     // The effect in progress is unchanged, so its receipt counts.
-    goes_on(SEQUENCE, "", &new, "done fetch, approve ask, done check, done send");
+    continues(SEQUENCE, "", &new, "done fetch, approve ask, done check, done send");
     // A step that has ended may have other parameters now.
     let other = new.replace("url: x", "url: y");
-    goes_on(SEQUENCE, "done fetch", &other, "approve ask, done check, done send");
+    continues(SEQUENCE, "done fetch", &other, "approve ask, done check, done send");
     let finally = format!("{new}finally:\n  - {{id: tidy, type: tool, tool: web.tidy}}\n");
-    goes_on(SEQUENCE, "done fetch", &finally, "approve ask, done check, done send, done tidy");
+    continues(SEQUENCE, "done fetch", &finally, "approve ask, done check, done send, done tidy");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_step_that_has_begun_keeps_its_place_and_its_call() {
     );
     let inserted = SEQUENCE.replace("  - {id: ask", "  - {id: early, type: tool, tool: a.b}\n  - {id: ask");
     stays(SEQUENCE, at_gate, &inserted, &["place_passed early"]);
-    goes_on(SEQUENCE, "", &inserted, "done fetch, done early, approve ask, done send");
+    continues(SEQUENCE, "", &inserted, "done fetch, done early, approve ask, done send");
     let renamed = SEQUENCE.replace("fetch,", "fetch, outputVariable: page,");
     stays(SEQUENCE, at_gate, &renamed, &["output_changed fetch"]);
     let conditional = SEQUENCE.replace("fetch,", "fetch, when: true,");
@@ -294,7 +294,7 @@ steps:
 #[test]
 fn running_blocks_and_rounds_are_compared_inside() {
     let more = BRANCHES.replace("name: go}\n", "name: go}\n      - {id: c, type: tool, tool: x.c}\n");
-    goes_on(BRANCHES, "done a", &more, "signal go, done c, done end");
+    continues(BRANCHES, "done a", &more, "signal go, done c, done end");
     let other = BRANCHES.replace("true", "false");
     stays(BRANCHES, "done a", &other, &["condition_changed if"]);
     let moved = "
@@ -303,10 +303,10 @@ steps:
   - {id: wait, type: signal, name: go}
 ";
     stays(BRANCHES, "done a", moved, &["step_moved wait"]);
-    goes_on(BRANCHES, "", moved, "done a, signal go");
+    continues(BRANCHES, "", moved, "done a, signal go");
     // The other branch never runs, so it may change as long as the steps behind it have not begun.
     let without_else = BRANCHES.replace("    else:\n      - {id: b, type: tool, tool: x.b}\n", "");
-    goes_on(BRANCHES, "done a", &without_else, "signal go, done end");
+    continues(BRANCHES, "done a", &without_else, "signal go, done end");
     stays(BRANCHES, "done a, signal go", &without_else, &["steps_inside_changed if", "step_renumbered end"]);
 }
 
@@ -328,13 +328,13 @@ fn a_loop_that_runs_is_unchanged_inside() {
     stays(ROUNDS, "", &ROUNDS.replace("@input.items", "@input.others"), &["loop_changed each"]);
     let rest = "done each[0].b, done each[1].a, done each[1].b";
     let end = ROUNDS.replace("tool: x.end", "tool: x.other");
-    goes_on(ROUNDS, "done each[0].a", &end, &format!("{rest}, done end"));
+    continues(ROUNDS, "done each[0].a", &end, &format!("{rest}, done end"));
     let all = format!("done each[0].a, {rest}");
     stays(ROUNDS, &all, &end, &["open_step_changed end"]);
     let more = format!("{ROUNDS}  - {{id: more, type: tool, tool: x.more}}\n");
-    goes_on(ROUNDS, &all, &more, "done end, done more");
-    // What the calls of ended rounds were no longer matters.
-    goes_on(ROUNDS, &all, &changed, "done end");
+    continues(ROUNDS, &all, &more, "done end, done more");
+    // The calls of ended rounds no longer matter.
+    continues(ROUNDS, &all, &changed, "done end");
     stays(ROUNDS, &all, &ROUNDS.replace("id: b,", "id: c,"), &["steps_inside_changed each"]);
 }
 
@@ -350,7 +350,7 @@ steps:
   - {id: end, type: tool, tool: x.end}
 ";
     let new = old.replace("name: go}\n", "name: go}\n      - {id: c, type: tool, tool: x.c}\n");
-    goes_on(old, "done a", &new, "done c, signal go, done end");
+    continues(old, "done a", &new, "done c, signal go, done end");
     let before = old.replace("      - {id: a,", "      - {id: c, type: tool, tool: x.c}\n      - {id: a,");
     stays(old, "done a", &before, &["step_renumbered a", "step_renumbered wait"]);
 }
@@ -371,12 +371,12 @@ fn edges_into_steps_that_have_begun_are_the_same() {
     };
     let c = "  - {id: c, type: tool, tool: x.c}\n";
     let new = nodes(c, "{from: a, to: wait}, {from: wait, to: c}, {from: c, to: b}");
-    goes_on(GRAPH, "done a", &new, "signal go, done c, done b");
+    continues(GRAPH, "done a", &new, "signal go, done c, done b");
     // A new step whose sources have ended starts at once.
     let new = nodes(c, "{from: a, to: wait}, {from: wait, to: b}, {from: a, to: c}");
-    goes_on(GRAPH, "done a", &new, "done c, signal go, done b");
+    continues(GRAPH, "done a", &new, "done c, signal go, done b");
     let new = nodes(c, "{from: a, to: wait}, {from: wait, to: b}, {from: a, to: c}, {from: c, to: b}");
-    goes_on(GRAPH, "done a", &new, "done c, signal go, done b");
+    continues(GRAPH, "done a", &new, "done c, signal go, done b");
     let before = nodes(c, "{from: c, to: a}, {from: a, to: wait}, {from: wait, to: b}");
     stays(GRAPH, "done a", &before, &["edges_changed a"]);
     let failed = nodes("", "{from: a, to: wait, when: always}, {from: wait, to: b}");

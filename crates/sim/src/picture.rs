@@ -122,7 +122,7 @@ fn cleanup_words(start: u64, record: &Record) -> String {
 
 fn rarer_words(start: u64, step: &str, record: &Record) -> String {
     match record {
-        Record::Migrated { plan, .. } => format!("goes on with a plan of {} bytes", plan.0.len()),
+        Record::Migrated { plan, .. } => format!("continues with a plan of {} bytes", plan.0.len()),
         Record::ToolsPinned { tools } => format!("{} tools pinned", tools.len()),
         Record::AttemptContinued { attempt, .. } => format!("{step}#{attempt} continues in its server"),
         Record::AttemptResumed { attempt, .. } => format!("{step}#{attempt} out again"),

@@ -1,4 +1,4 @@
-//! Executions that go on with a mutated plan end as if they had begun with it, for some seeds or for the range in
+//! Executions that continue with a mutated plan end as if they had begun with it, for some seeds or for the range in
 //! `MAINSPRING_SEEDS` (`from..to`).
 
 use std::ops::Range;
@@ -21,5 +21,5 @@ fn migrated_executions_end_as_if_they_had_begun_so() {
     assert!(explored.found.is_empty(), "{} seeds:\n{}", explored.found.len(), explored.found[0]);
     // Migrations are varied: some executions stay, and most of the migrated ones can be compared to their end.
     assert!(explored.migrated >= 40 && explored.stayed >= 40, "{explored:?}");
-    assert!(explored.equal * 2 > explored.migrated && explored.went_on >= 10, "{explored:?}");
+    assert!(explored.equal * 2 > explored.migrated && explored.continued >= 10, "{explored:?}");
 }

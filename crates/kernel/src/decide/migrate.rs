@@ -5,13 +5,13 @@ use crate::{
     apply::IllegalTransition,
     hash::Hash,
     instance::Scope,
-    migration::{PlanBytes, check, policy},
-    plan::Plan,
+    migration::{check, policy},
+    plan::{Plan, PlanBytes},
     record::Record,
 };
 
 impl Decider<'_> {
-    /// Goes on with another plan. Has no effect if the execution has that plan, or cannot go on with it.
+    /// Continues with another plan. Has no effect if the execution has that plan, or cannot continue with it.
     pub(super) fn migrate(
         &mut self,
         bytes: &PlanBytes,

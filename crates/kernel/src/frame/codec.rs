@@ -12,7 +12,7 @@ use crate::{
     hash::Hash,
     instance::Instance,
     key::ExecutionKey,
-    migration::PlanBytes,
+    plan::PlanBytes,
     record::{Fault, Payload},
     stored_frame::StoredValue,
     value::Value,

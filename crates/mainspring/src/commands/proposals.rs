@@ -39,7 +39,7 @@ enum Action {
     Reject(Reviewed),
     /// Apply an approved proposal
     Apply(Application),
-    /// Show which running executions go on with a proposal, and why others stay: before it is applied, and afterwards
+    /// Show which running executions continue with a proposal, and why others stay: before it is applied, and afterwards
     Migration(Migration),
     /// End the drain of a workflow: starts that wait begin beside executions of the older definition
     EndDrain(Drained),
@@ -179,7 +179,7 @@ enum WhileRunning {
     Strict,
     /// Executions that start later wait until all of them have ended
     Drain,
-    /// They go on with the new definition where every step that has begun has its counterpart; the others stay
+    /// They continue with the new definition where every step that has begun has its counterpart; the others stay
     Migrate,
 }
 
@@ -362,14 +362,18 @@ fn migration(of: &Migration, client: &Client, context: &Context) -> Result<Exit,
     let status = answer.text("status")?;
     if status != "preview" {
         let count = |key: &str| answer.any(key).as_u64().unwrap_or_default();
-        print_out!("{}: {} went on, {} stayed", shown(&status), count("migrated"), count("stayed"));
+        print_out!("{}: {} continued, {} stayed", shown(&status), count("migrated"), count("stayed"));
     }
     if let Some(reason) = answer.maybe_text("endReason")? {
         print_out!("{}", paragraph(&reason));
     }
     for execution in answer.objects("executions", "an execution")? {
-        let goes_on = execution.any("migrates").as_bool() == Some(true);
-        print_out!("{} {}", bold(&shown(&execution.text("executionId")?)), if goes_on { "goes on" } else { "stays" });
+        let continues = execution.any("migrates").as_bool() == Some(true);
+        print_out!(
+            "{} {}",
+            bold(&shown(&execution.text("executionId")?)),
+            if continues { "continues" } else { "stays" }
+        );
         for reason in execution.objects("reasons", "a reason")? {
             let step = reason.maybe_text("stepId")?.map(|step| format!("step `{step}`: ")).unwrap_or_default();
             print_out!("  {}{} {}", shown(&step), shown(&reason.text("message")?), dim(&shown(&reason.text("code")?)));

@@ -1,4 +1,4 @@
-//! Migrations: running executions go on with the definition of a proposal that is applied with `migrate`.
+//! Migrations: running executions continue with the definition of a proposal that is applied with `migrate`.
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -110,7 +110,7 @@ fn count(migration: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn running_executions_go_on_with_the_new_definition_and_others_are_named() {
+fn running_executions_continue_with_the_new_definition_and_others_are_named() {
     everywhere(|place| {
         let (server, mut nodes) = (place.start(), Vec::new());
         nodes.extend(place.another());
@@ -208,10 +208,10 @@ fn the_command_line_shows_and_applies_a_migration() {
         answer.stdout
     };
     let preview = run(&["proposals", "migration", "w", &proposal]);
-    assert!(preview.contains(&id) && preview.contains("goes on"), "{preview}");
+    assert!(preview.contains(&id) && preview.contains("continues"), "{preview}");
     let applied = run(&["proposals", "apply", "w", &proposal, "--while-running", "migrate"]);
     assert!(applied.contains("proposals migration"), "{applied}");
     ended(&owner, &path, &id);
     let done = run(&["proposals", "migration", "w", &proposal]);
-    assert!(done.contains("1 went on, 0 stayed"), "{done}");
+    assert!(done.contains("1 continued, 0 stayed"), "{done}");
 }

@@ -1,4 +1,4 @@
-//! Migrations: the executions of a workflow that go on with the definition of an applied proposal.
+//! Migrations: the executions of a workflow that continue with the definition of an applied proposal.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,9 +12,9 @@ use super::repository::Resource;
 pub struct MigrationRun {
     /// Id of the workflow.
     pub workflow: String,
-    /// `sha256:…` of the definition with which they go on.
+    /// `sha256:…` of the definition with which they continue.
     pub hash: String,
-    /// Its version.
+    /// Version of that definition in the workflow.
     pub version: String,
     /// Id of the member who applied the proposal.
     pub by: String,
@@ -22,7 +22,7 @@ pub struct MigrationRun {
     pub after: Option<String>,
     /// Keys of executions whose node was asked to migrate them, and has not yet.
     pub asked: Vec<String>,
-    /// Executions that went on with the definition.
+    /// Executions that continued with the definition.
     pub migrated: u64,
     /// Executions that stayed with their definition.
     pub stayed: u64,
@@ -34,7 +34,7 @@ pub struct MigrationRun {
     pub ended: Option<MigrationEnd>,
 }
 
-/// The end of a migration.
+/// The reason and the time at which nothing more is migrated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MigrationEnd {

@@ -50,7 +50,7 @@ enum MigrationStatus {
     Preview,
     /// Executions are left.
     Running,
-    /// Every execution has gone on or stayed, or `endReason` says why not.
+    /// Every execution has continued or stayed, or `endReason` says why not.
     Ended,
 }
 
@@ -60,9 +60,9 @@ enum MigrationStatus {
 struct MigrationBody {
     /// Progress.
     status: MigrationStatus,
-    /// Hash of the definition with which executions go on.
+    /// Hash of the definition with which executions continue.
     workflow_hash: String,
-    /// Executions that have gone on with it; 0 in a preview.
+    /// Executions that have continued with it; 0 in a preview.
     migrated: u64,
     /// Executions that stayed; 0 in a preview.
     stayed: u64,
@@ -86,7 +86,7 @@ struct MigrationBody {
 struct MigrationExecution {
     /// Execution, as in `/api/executions/{id}`.
     execution_id: String,
-    /// True if it would go on with the new definition.
+    /// True if it would continue with the new definition.
     migrates: bool,
     /// Reasons for which it stays with its definition. After the application at most four are kept.
     reasons: Vec<StayReason>,

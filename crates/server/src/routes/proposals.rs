@@ -171,7 +171,7 @@ enum WhileRunning {
     Strict,
     /// New executions wait until all of them have ended.
     Drain,
-    /// They go on with the new definition where every step that has begun has its counterpart; the others stay.
+    /// They continue with the new definition where every step that has begun has its counterpart; the others stay.
     Migrate,
 }
 

@@ -315,7 +315,7 @@ fn refusal(app: &App, row: &ExecutionRow, target: &Target) -> Vec<StayReason> {
     }
 }
 
-/// Ends a migration.
+/// Writes that nothing more is migrated, with the reason if executions are left.
 fn end(app: &App, open: &OpenMigration, mut run: Stored<MigrationRun>, reason: Option<&str>) -> Result<()> {
     let at = now_ms();
     run.body.ended = Some(MigrationEnd { reason: reason.map(Into::into), at });

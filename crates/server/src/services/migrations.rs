@@ -7,8 +7,8 @@ use mainspring_engine::journal_loader::{LoadError, StateWithin};
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
-    migration::{PlanBytes, Reason, check},
-    plan::Plan,
+    migration::{Reason, check},
+    plan::{Plan, PlanBytes},
     state::State,
 };
 use mainspring_store::{ExecutionRow, Filter, Put};
@@ -33,7 +33,7 @@ const PREVIEW_JOURNAL_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Reasons that are stored for one execution. The first ones explain the others.
 const REASONS_STORED_MAX: usize = 4;
 
-/// The definition with which executions go on, as a plan with the rules for its calls.
+/// The definition with which executions continue, as a plan with the rules for its calls.
 pub(super) struct Target {
     pub plan: Arc<Plan>,
     pub bytes: PlanBytes,
@@ -44,7 +44,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Prepares a definition of a workflow as a start does.
-    pub fn of(app: &App, organization: &str, workflow: &Workflow) -> Result<Self> {
+    pub(super) fn of(app: &App, organization: &str, workflow: &Workflow) -> Result<Self> {
         let repository = Repository::of(app.catalogue(), organization);
         let request = request_of(app, repository, workflow, (&workflow.user, ""))?;
         let stored = request.stored_plans().into_iter().next();
@@ -53,8 +53,8 @@ impl Target {
         Ok(Self { plan: request.plan, bytes, plan_hash, hash: workflow.hash.clone() })
     }
 
-    /// The reasons for which an execution stays; none if it can go on with this definition.
-    pub fn reasons(&self, state: &State) -> Vec<StayReason> {
+    /// The reasons for which an execution stays; none if it can continue with this definition.
+    pub(super) fn reasons(&self, state: &State) -> Vec<StayReason> {
         let reasons = check(state, &self.plan, self.bytes.0.len()).err().unwrap_or_default();
         reasons.into_iter().map(of_kernel).collect()
     }
@@ -95,7 +95,7 @@ pub(super) fn unfinished(
 /// An execution in a preview.
 pub(crate) struct Previewed {
     pub execution_id: String,
-    /// None if it would go on with the definition.
+    /// None if it would continue with the definition.
     pub reasons: Vec<StayReason>,
 }
 

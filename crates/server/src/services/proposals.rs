@@ -99,7 +99,7 @@ pub(crate) enum WhileRunning {
     Strict,
     /// Executions of the new definition wait until all older ones have ended.
     Drain,
-    /// They go on with the new definition, if every step that has begun has its counterpart there.
+    /// They continue with the new definition, if every step that has begun has its counterpart there.
     Migrate,
 }
 

@@ -1,13 +1,17 @@
 //! Migrates running executions to mutated plans. Everything is generated from a seed.
 //!
 //! A seed generates a workflow, a mutation of it, a world that answers each call, and a time. The workflow runs until that
-//! time and then goes on with the mutated plan, if it can. From then on its records must be those of an execution that
+//! time and then continues with the mutated plan, if it can. From then on its records must be those of an execution that
 //! began with the mutated plan in the same world, unless that one took another way before the migration. With crashes before
 //! or after every commit the journal must be the same, byte for byte, so an execution is never half migrated.
 
 use std::{ops::Range, sync::Arc};
 
-use mainspring_kernel::{json, migration::PlanBytes, plan::Plan, record::Record};
+use mainspring_kernel::{
+    json,
+    plan::{Plan, PlanBytes},
+    record::Record,
+};
 
 use super::{
     shadow::{Answer, inbox, mutate, plan_of, real, without_id, world},
@@ -24,14 +28,14 @@ use crate::{
 /// The totals and the violations of a search.
 #[derive(Debug, Clone, Default)]
 pub struct MigrationsExplored {
-    /// Executions that went on with the mutated plan.
+    /// Executions that continued with the mutated plan.
     pub migrated: u64,
     /// Executions that stayed.
     pub stayed: u64,
     /// Migrated executions whose records equal those of an execution that began with the mutated plan.
     pub equal: u64,
     /// Equal executions of which a step began after the migration.
-    pub went_on: u64,
+    pub continued: u64,
     /// Violations, each with its seed.
     pub found: Vec<String>,
 }
@@ -113,7 +117,7 @@ fn compare(
     }
     explored.equal += 1;
     let begins = |(now, record): &(u64, String)| *now > at && record.starts_with("StepStarted");
-    explored.went_on += u64::from(own.iter().any(begins));
+    explored.continued += u64::from(own.iter().any(begins));
     let end = |run: &Finished| (run.state.status(), run.state.outputs.clone(), run.state.end.clone());
     if end(migrated) != end(begun) {
         return Err("the ends differ".into());

@@ -1,6 +1,10 @@
 //! The inputs from outside of a case, with their times.
 
-use mainspring_kernel::{diagnostic, migration::PlanBytes, plan::Decision, value::Value};
+use mainspring_kernel::{
+    diagnostic,
+    plan::{Decision, PlanBytes},
+    value::Value,
+};
 
 use super::reader::{Part, Reader};
 
@@ -68,7 +72,7 @@ pub enum EntryAction {
         /// The user who cancels.
         by: String,
     },
-    /// The execution goes on with another plan, if it can. Scenarios have no word for it.
+    /// The execution continues with another plan, if it can. Scenarios have no word for it.
     Migrate {
         /// The plan in its stored form.
         plan: PlanBytes,

@@ -132,7 +132,7 @@ pub(crate) struct Turn {
     pub(crate) wake_at: Option<u64>,
     pub(crate) ends: bool,
     pub(crate) id: Option<Text>,
-    /// The definition. That of a later turn is a migration.
+    /// The definition; in a later turn the one after a migration.
     pub(crate) workflow: Option<Text>,
     pub(crate) organization: Option<Text>,
     pub(crate) workflow_id: Option<Text>,
