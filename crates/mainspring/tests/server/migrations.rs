@@ -192,7 +192,7 @@ fn a_migration_is_refused_with_a_rollout_and_has_no_preview_after_another_treatm
 #[test]
 fn the_command_line_shows_and_applies_a_migration() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path());
+    let mut server = Server::start(folder.path());
     let owner = server.owner();
     sync(&owner, definition(GO, 1));
     let id = begun(&owner, "1");
@@ -214,4 +214,32 @@ fn the_command_line_shows_and_applies_a_migration() {
     ended(&owner, &path, &id);
     let done = run(&["proposals", "migration", "w", &proposal]);
     assert!(done.contains("1 continued, 0 stayed"), "{done}");
+    for name in ["go", "more"] {
+        signal(&owner, &id, name);
+    }
+    reaches(&owner, &id, "completed");
+    server.stop();
+    // A migration is verified like any other turn, and the archive of the execution has the definition that it ended with.
+    let local = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(MAINSPRING);
+        command.args(arguments).current_dir(folder.path());
+        let answer = call(command_at(command, folder.path()), b"");
+        assert_eq!(answer.exit, Some(0), "{arguments:?}: {answer:?}");
+        answer.stdout
+    };
+    local(&["verify", "--all", "--dir", "data"]);
+    local(&["evidence", "export", &id, "-o", "one.tar", "--dir", "data"]);
+    let key = local(&["evidence", "key"]);
+    std::fs::write(folder.path().join("key.pem"), &key).unwrap();
+    local(&["evidence", "verify", "one.tar", "--public-key", "key.pem"]);
+    let mut python = std::process::Command::new("python3");
+    python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/verify_evidence.py"));
+    python.args(["one.tar", "key.pem"]).current_dir(folder.path());
+    let checked = call(python, b"");
+    assert_eq!(checked.exit, Some(0), "{checked:?}");
+}
+
+fn command_at(mut command: std::process::Command, home: &std::path::Path) -> std::process::Command {
+    command.env_clear().env("HOME", home).envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+    command
 }
