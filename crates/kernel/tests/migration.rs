@@ -236,7 +236,7 @@ fn a_step_that_has_begun_keeps_its_place_and_its_call() {
         &new("{id: ask, type: approval, prompt: Go?, items: ['@fetch'], approvers: [bob]}"),
         &["open_step_changed ask"],
     );
-    stays(SEQUENCE, at_gate, &new("{id: ask, type: signal, name: go}"), &["step_changed ask"]);
+    stays(SEQUENCE, at_gate, &new("{id: ask, type: signal, signal: go}"), &["step_changed ask"]);
     stays(
         SEQUENCE,
         at_gate,
@@ -255,15 +255,18 @@ fn a_step_that_has_begun_keeps_its_place_and_its_call() {
     stays(SEQUENCE, "", &SEQUENCE.replace("steps:", "name: other\nsteps:"), &["workflow_renamed"]);
     stays(SEQUENCE, "", &SEQUENCE.replace("steps:", "inputSchema: {type: object}\nsteps:"), &["input_changed"]);
     stays(SEQUENCE, "", &SEQUENCE.replace("steps:", "constraints: {timeoutMs: 60000}\nsteps:"), &["limits_changed"]);
-    stays(SEQUENCE, "", &SEQUENCE.replace("steps:", "constraints: {maxCalls: 1}\nsteps:"), &[]);
 }
 
 #[test]
 fn limits_of_the_new_plan_apply_from_then_on() {
     let mut case = Case::new(SEQUENCE);
     case.play("done fetch");
-    let limited =
-        |steps: u32| plan_of(&SEQUENCE.replace("steps:", &format!("constraints: {{maxSteps: {steps}}}\nsteps:")));
+    // The compiler refuses a limit that no execution can keep.
+    let limited = |steps: u32| {
+        let mut plan = plan_of(SEQUENCE);
+        plan.constraints.max_steps = Some(steps);
+        plan
+    };
     assert_eq!(case.reasons(&limited(1)), ["limit_exceeded"]);
     case.take(&migrate(&limited(2)));
     assert_eq!(case.state.start.as_ref().map(|start| start.policy.max_steps), Some(2));
@@ -285,7 +288,7 @@ steps:
     condition: true
     then:
       - {id: a, type: tool, tool: x.a}
-      - {id: wait, type: signal, name: go}
+      - {id: wait, type: signal, signal: go}
     else:
       - {id: b, type: tool, tool: x.b}
   - {id: end, type: tool, tool: x.end}
@@ -293,14 +296,14 @@ steps:
 
 #[test]
 fn running_blocks_and_rounds_are_compared_inside() {
-    let more = BRANCHES.replace("name: go}\n", "name: go}\n      - {id: c, type: tool, tool: x.c}\n");
+    let more = BRANCHES.replace("signal: go}\n", "signal: go}\n      - {id: c, type: tool, tool: x.c}\n");
     continues(BRANCHES, "done a", &more, "signal go, done c, done end");
     let other = BRANCHES.replace("true", "false");
     stays(BRANCHES, "done a", &other, &["condition_changed if"]);
     let moved = "
 steps:
   - {id: if, type: conditional, condition: true, then: [{id: a, type: tool, tool: x.a}]}
-  - {id: wait, type: signal, name: go}
+  - {id: wait, type: signal, signal: go}
 ";
     stays(BRANCHES, "done a", moved, &["step_moved wait"]);
     continues(BRANCHES, "", moved, "done a, signal go");
@@ -346,10 +349,10 @@ steps:
     type: parallel
     steps:
       - {id: a, type: tool, tool: x.a}
-      - {id: wait, type: signal, name: go}
+      - {id: wait, type: signal, signal: go}
   - {id: end, type: tool, tool: x.end}
 ";
-    let new = old.replace("name: go}\n", "name: go}\n      - {id: c, type: tool, tool: x.c}\n");
+    let new = old.replace("signal: go}\n", "signal: go}\n      - {id: c, type: tool, tool: x.c}\n");
     continues(old, "done a", &new, "done c, signal go, done end");
     let before = old.replace("      - {id: a,", "      - {id: c, type: tool, tool: x.c}\n      - {id: a,");
     stays(old, "done a", &before, &["step_renumbered a", "step_renumbered wait"]);
@@ -358,7 +361,7 @@ steps:
 const GRAPH: &str = "
 nodes:
   - {id: a, type: tool, tool: x.a}
-  - {id: wait, type: signal, name: go}
+  - {id: wait, type: signal, signal: go}
   - {id: b, type: tool, tool: x.b}
 edges: [{from: a, to: wait}, {from: wait, to: b}]
 ";
