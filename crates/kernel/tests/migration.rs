@@ -203,7 +203,7 @@ fn sequence(ask: &str, rest: &str) -> String {
 const ASK: &str = "{id: ask, type: approval, prompt: Go?, items: ['@fetch']}";
 
 #[test]
-fn a_waiting_execution_goes_on_with_later_steps_of_the_new_plan() {
+fn a_waiting_execution_continues_with_later_steps_of_the_new_plan() {
     let check = "  - {id: check, type: tool, tool: mail.check, arguments: {to: '@fetch.of'}}\n";
     let send = "  - {id: send, type: tool, tool: mail.post, arguments: {to: '@fetch.of'}}\n";
     let new = sequence(ASK, &format!("{check}{send}"));
