@@ -233,6 +233,8 @@ def executors(files, key):
 
 
 RECEIPT = 1  # The number of the input that brings a receipt.
+# The number of the record `Migrated`: `[number, definition, plan, …]`.
+MIGRATED = 54
 SIGNED_SINCE = 10  # Executions of this decide version and later have signed receipts only.
 
 
@@ -245,7 +247,7 @@ def frame_input(frame):
     return item, frame[at:end]
 
 
-def check_signature(place, folder, files, entry, known, roots, frame, payload):
+def check_signature(place, folder, plans, entry, known, roots, frame, payload):
     """Checks the envelope of a receipt, and that a certified executor has signed it."""
     envelope = base64.b64decode(entry["envelope"], validate=True)
     version, key, _, sides, path, signature = cbor_whole(base64.b64decode(entry["proof"], validate=True))
@@ -264,7 +266,6 @@ def check_signature(place, folder, files, entry, known, roots, frame, payload):
     expected = {
         0: "mainspring receipt 1",
         1: bytes.fromhex(folder.split("/")[1].replace("-", "")),
-        3: hashlib.sha256(files[f"{folder}/plan.cbor"]).digest(),
         4: receipt["step"],
         5: receipt["attempt"],
         7: receipt["effect"],
@@ -277,10 +278,21 @@ def check_signature(place, folder, files, entry, known, roots, frame, payload):
     }
     if len(parts) != 16 or any(parts[number] != part for number, part in expected.items()):
         raise Defect(f"{place}: the receipt is not the one that was signed")
+    # A late receipt names the plan of its time, which the journal does not order by time.
+    allowed = [plan for since, plan in plans if frame is None or since < frame[0]]
+    if parts[3] not in (allowed if frame is None else allowed[-1:]):
+        raise Defect(f"{place}: the receipt is not one of the plan of the execution")
     return parts
 
 
-def late_receipts(folder, files, known, roots, decide_version):
+def plans_of(frames):
+    """Returns the hashes of the plans of an execution, each with the frame after which it applies."""
+    records = ((number, record) for number, frame in enumerate(frames) for record in cbor_whole(frame)[6])
+    first = [(-1, cbor_whole(frames[0])[6][0][3])]
+    return first + [(number, record[2]) for number, record in records if record[0] == MIGRATED]
+
+
+def late_receipts(folder, files, plans, known, roots, decide_version):
     """Checks the outcomes that came too late to count. Returns the number of signed ones, and those that were broken in the store."""
     name, signed, broken = f"{folder}/late-receipts.ndjson", 0, []
     for number, line in enumerate(lines_of(files.get(name, b""))):
@@ -296,7 +308,7 @@ def late_receipts(folder, files, known, roots, decide_version):
                 raise Defect(f"{place}: its signature is missing")
         else:
             body = base64.b64decode(entry["body"], validate=True)
-            parts = check_signature(place, folder, files, entry, known, roots, None, body)
+            parts = check_signature(place, folder, plans, entry, known, roots, None, body)
             if parts[10] != entry["atMs"]:
                 raise Defect(f"{place}: the receipt is not the one that was signed")
             signed += 1
@@ -306,6 +318,7 @@ def late_receipts(folder, files, known, roots, decide_version):
 def receipts(folder, files, frames, known):
     """Checks the signatures of an execution's receipts. Returns their number, and those that were broken in the store."""
     name, signed, broken, roots = f"{folder}/signatures.ndjson", set(), {}, set()
+    plans = plans_of(frames)
     for line in lines_of(files.get(name, b"")):
         entry = read_json(line)
         sequence = entry["sequence"]
@@ -315,7 +328,7 @@ def receipts(folder, files, frames, known):
         frame = frames[sequence]
         _, payload = frame_input(frame)
         of_frame = [sequence, hashlib.sha256(frame).digest()]
-        check_signature(f"{name}: frame {sequence}", folder, files, entry, known, roots, of_frame, payload)
+        check_signature(f"{name}: frame {sequence}", folder, plans, entry, known, roots, of_frame, payload)
         signed.add(sequence)
     first = min([*signed, *broken], default=None)
     records = cbor_whole(frames[0])[6]
@@ -329,7 +342,7 @@ def receipts(folder, files, frames, known):
         if not is_receipt and sequence in signed:
             raise Defect(f"{name}: frame {sequence} has a signature and no receipt")
     places = [f"{folder}: signature broken at frame {sequence}: {why}" for sequence, why in sorted(broken.items())]
-    late, late_places = late_receipts(folder, files, known, roots, decide_version)
+    late, late_places = late_receipts(folder, files, plans, known, roots, decide_version)
     return len(signed) + late, places + late_places
 
 
@@ -347,7 +360,9 @@ def execution(folder, files, key, known):
         raise Defect(f"{folder}/plan.cbor: it is not the plan that the journal names")
     for line in lines_of(files.get(f"{folder}/proposals.ndjson", b"")):
         proposal = read_json(line)
-        if bytes.fromhex(proposal["change"]["hash"][len("sha256:"):]) not in first:
+        changed = bytes.fromhex(proposal["change"]["hash"][len("sha256:"):])
+        # The first frame names the definition, and that of a migration another one.
+        if not any(changed in frame for frame in frames):
             raise Defect(f"{folder}/proposals.ndjson: a proposal is for another definition")
         if not any(review["approve"] and not review["is_void"] for review in proposal["reviews"]):
             raise Defect(f"{folder}/proposals.ndjson: a proposal has no valid approval")

@@ -5,10 +5,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use mainspring_kernel::{
-    input::{
-        NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER,
-        WORKFLOW_IN_TRIGGER,
-    },
+    input::{NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, TRIGGER_IN_TRIGGER, WORKFLOW_IN_TRIGGER},
     key::ExecutionKey,
     state::State,
     stored_frame::Head,
@@ -135,12 +132,11 @@ impl Found {
             return;
         }
         let said = |key| start.trigger.get(key).and_then(Value::as_text);
-        let version = said(VERSION_IN_TRIGGER).or(state.plan.version.as_deref());
         self.compare("executions.organization", &row.organization.as_deref(), &said(ORGANIZATION_IN_TRIGGER));
         self.compare("executions.workflow_id", &row.workflow_id.as_deref(), &said(WORKFLOW_IN_TRIGGER));
         self.compare("executions.trigger_id", &row.trigger_id.as_deref(), &said(TRIGGER_IN_TRIGGER));
         self.compare("executions.workflow", &row.workflow.as_deref(), &state.plan.name.as_deref());
-        self.compare("executions.workflow_version", &row.workflow_version.as_deref(), &version);
+        self.compare("executions.workflow_version", &row.workflow_version.as_deref(), &state.workflow_version());
         // Older releases stored neither of the two.
         let names = &row.names;
         if names.workflow_name.is_some() {

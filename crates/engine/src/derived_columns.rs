@@ -9,7 +9,7 @@ use mainspring_kernel::{
     state::{ExecutionStatus, GateState, State},
     value::Value,
 };
-use mainspring_store::{GateRow, RowUsage};
+use mainspring_store::{GateRow, RowDefinition, RowUsage};
 
 /// The facts that a commit stores beside the frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub(crate) struct Summary {
     pub(crate) error: Option<String>,
     pub(crate) completed_at: Option<u64>,
     pub(crate) usage: Option<RowUsage>,
+    pub(crate) definition: Option<RowDefinition>,
 }
 
 impl Summary {
@@ -32,8 +33,19 @@ impl Summary {
             error: error(state),
             completed_at: state.end.ended_at,
             usage: state.end.ended_at.map(|_| usage(state)),
+            definition: definition(state),
         }
     }
+}
+
+/// The definition of a migrated execution.
+fn definition(state: &State) -> Option<RowDefinition> {
+    let (start, _) = (state.start.as_ref()?, state.journal.migration.as_ref()?);
+    Some(RowDefinition {
+        workflow_version: state.workflow_version().map(Into::into),
+        workflow_hash: start.workflow_hash.prefixed(),
+        plan_hash: start.plan_hash,
+    })
 }
 
 /// The usage of the agents and children, 0 without them. A cost above a million of the currency, which no budget permits,

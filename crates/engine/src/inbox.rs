@@ -120,6 +120,7 @@ pub(crate) fn identity(input: &Input) -> String {
         Input::Cancel { .. } => "cancel".into(),
         Input::SkipCleanup { .. } => "skip cleanup".into(),
         Input::Admit => "admit".into(),
+        Input::Migrate { plan, .. } => format!("migrate {}", Hash::of(&plan.0).prefixed()),
         Input::Receipt { .. } | Input::Timer(_) | Input::Continue | Input::ChildWaits { .. } | Input::Lease { .. } => {
             Hash::of(&input.encode()).prefixed()
         }

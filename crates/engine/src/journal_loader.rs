@@ -202,6 +202,27 @@ impl Loader {
         }
     }
 
+    /// Reads the state of an execution whose journal has at most `bytes_max` bytes. A larger one is not read to its end.
+    pub fn state_within(&self, execution: ExecutionKey, bytes_max: usize) -> Result<StateWithin, LoadError> {
+        let (mut bytes, mut is_over) = (0, false);
+        let read = self.walk(execution, |fold, stored| {
+            bytes += stored.byte_count();
+            is_over = bytes > bytes_max;
+            if is_over {
+                let why = format!("the journal has over {bytes_max} bytes");
+                return Err(Broken { sequence: stored.sequence, why });
+            }
+            fold.push(stored).map(drop)
+        });
+        match read {
+            _ if is_over => Ok(StateWithin::TooLarge),
+            Ok(Some(Read { quarantined: Some(_), .. })) => Ok(StateWithin::Quarantined),
+            Ok(Some(read)) => Ok(StateWithin::Read(Box::new(read.journal.state))),
+            Ok(None) => Ok(StateWithin::Missing),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(crate) fn walk(
         &self,
         execution: ExecutionKey,
@@ -385,6 +406,19 @@ pub(crate) fn read_plan(store: &dyn Store, hash: Hash) -> Result<Option<Plan>, L
 pub(crate) fn is_newer(store: &dyn Store, execution: ExecutionKey) -> Result<bool, StoreError> {
     let first = store.frames(execution, 0, ReadLimit::of(1))?;
     Ok(first.first().and_then(Frame::decide_version).is_some_and(|version| version > DECIDE_VERSION))
+}
+
+/// The state of an execution, read within a bound.
+#[derive(Debug)]
+pub enum StateWithin {
+    /// The state.
+    Read(Box<State>),
+    /// The journal is larger than the bound.
+    TooLarge,
+    /// The execution is quarantined.
+    Quarantined,
+    /// There is no journal.
+    Missing,
 }
 
 /// A journal with its quarantine.

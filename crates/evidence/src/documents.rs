@@ -31,6 +31,7 @@ pub struct Documents {
     frames: u64,
     started: Option<Started>,
     ended_at: Option<u64>,
+    migrations: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -105,6 +106,13 @@ impl Documents {
                     ("step", instance.name(plan).into()),
                 ]));
             }
+            Record::Migrated { workflow_hash, by, reason, .. } => self.migrations.push(format!(
+                "- Continued with the definition {} at {}, by {}: {}",
+                workflow_hash.prefixed(),
+                rfc3339(frame.now),
+                plain(by),
+                plain(reason)
+            )),
             Record::Ended { .. } => self.ended_at = Some(frame.now),
             ended if ended.ends_step() => self.step(plan, ended),
             _ => {}
@@ -141,6 +149,9 @@ impl Documents {
         let _ = writeln!(out, "# Execution {}\n", plain(id));
         let _ = writeln!(out, "- Workflow: {} (definition {hash})", plain(workflow));
         let _ = writeln!(out, "- Started by {} at {}, trigger: {}", plain(by), rfc3339(*at), plain(trigger));
+        for migration in &self.migrations {
+            let _ = writeln!(out, "{migration}");
+        }
         match self.ended_at {
             Some(ended) => {
                 let _ = writeln!(out, "- Ended at {}: {}", rfc3339(ended), state.status().name());

@@ -22,6 +22,7 @@ mod blocks;
 mod budgets;
 mod calls;
 mod conversations;
+mod migration;
 pub(crate) mod size;
 
 /// A record that is not a legal transition from the current state. The cause is a damaged journal or a bug in `decide`.
@@ -151,6 +152,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
         | Record::BudgetWarned { .. }
         | Record::LeaseChanged { .. } => budgets::change(state, record).map_err(|why| illegal(state, record, why))?,
         Record::ToolsPinned { tools } => calls::pin(state, tools),
+        Record::Migrated { .. } => migration::migrate(state, record).map_err(|why| illegal(state, record, why))?,
         Record::ParentNotified => state.counts.parent_notices += 1,
         Record::Queued { queue } if is_untouched(state) => state.queue = Some(*queue),
         Record::Queued { .. } => return Err(illegal(state, record, "where work has begun")),

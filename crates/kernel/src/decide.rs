@@ -20,6 +20,7 @@ mod gates;
 mod leases;
 mod loops;
 mod messages;
+mod migrate;
 mod reports;
 mod waits;
 
@@ -38,8 +39,8 @@ use alloc::{
 use core::cmp::Reverse;
 
 pub use crate::decide_version::{
-    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, LEASES_SINCE, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE,
-    REPORTS_SINCE, SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
+    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, DEPTH_SINCE, LEASES_SINCE, MEMORY_SINCE, MESSAGES_SINCE,
+    MIGRATIONS_SINCE, QUEUES_SINCE, REPORTS_SINCE, SIGNAL_BYTES_SINCE, SIGNED_RECEIPTS_SINCE,
 };
 use crate::{
     apply::{IllegalTransition, apply, size::RECORD_BYTES},
@@ -392,6 +393,7 @@ impl Decider<'_> {
             Input::Cancel { reason, by } => self.cancel(reason, by),
             Input::SkipCleanup { by } => self.skip_cleanup(by),
             Input::Lease { lease, change } => self.lease_answered(*lease, change),
+            Input::Migrate { plan, version, by, reason } => self.migrate(plan, version.as_deref(), by, reason),
             Input::Continue => Ok(()),
             Input::ChildWaits { instance, attempt, count } => self.child_waits(instance, *attempt, *count),
         }

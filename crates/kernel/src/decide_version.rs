@@ -2,7 +2,7 @@
 
 /// Version of the rules in [`decide`](crate::decide). An execution pins the version at its start. A change that makes an input
 /// produce other records is made under a higher version only, or replays of older journals would fail.
-pub const DECIDE_VERSION: u32 = 12;
+pub const DECIDE_VERSION: u32 = 13;
 
 /// Decide version that introduced these rules:
 ///
@@ -89,3 +89,6 @@ pub(crate) const PLAUSIBLE_TOKENS_SINCE: u32 = 12;
 /// Version since which an attempt can report before its end: the tools that it found, a call that continues in a tool server,
 /// and a form that a tool server asks people to fill in.
 pub const REPORTS_SINCE: u32 = 12;
+
+/// Version since which an execution can continue with another plan.
+pub const MIGRATIONS_SINCE: u32 = 13;

@@ -7,8 +7,15 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
-    budget::Budget, effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, leases::LeaseChange,
-    plan::Decision, value::Value, value_size,
+    budget::Budget,
+    effect::Outcome,
+    hash::Hash,
+    instance::Instance,
+    key::ExecutionKey,
+    leases::LeaseChange,
+    plan::{Decision, PlanBytes},
+    value::Value,
+    value_size,
 };
 
 /// An input of one execution. Each is processed once.
@@ -82,6 +89,17 @@ pub enum Input {
         lease: u32,
         /// The answer.
         change: LeaseChange,
+    },
+    /// Has the execution continue with another plan, if every step that has begun has its counterpart there.
+    Migrate {
+        /// The plan in its stored form, with the rules for its calls as a start would pin them.
+        plan: PlanBytes,
+        /// Version of the definition in its catalogue, if it has one.
+        version: Option<String>,
+        /// User id of the authenticated caller.
+        by: String,
+        /// The cause, such as `proposal pr-…`.
+        reason: String,
     },
     /// Continues a turn that was split because it reached the limits of a frame.
     Continue,

@@ -38,6 +38,7 @@ pub mod key;
 pub mod label;
 pub mod leases;
 pub mod limits;
+pub mod migration;
 pub mod note;
 pub mod payload;
 pub mod plan;

@@ -223,6 +223,16 @@ pub const FAILURE_CODE_BYTES_MAX: usize = 1024;
 /// Most bytes of the message of a failure that a receipt reports, as much as of an output.
 pub const FAILURE_MESSAGE_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
 
+/// Maximum size of a plan to which executions migrate, in bytes. The journal of each of them has it twice: in the input
+/// and in the record.
+pub const MIGRATION_PLAN_BYTES_MAX: usize = 1024 * 1024;
+
+/// Maximum number of migrations of one execution. Its state and its journal keep all of them.
+pub const MIGRATIONS_MAX: usize = 100;
+
+/// Maximum number of reasons that a refused migration names. The first ones explain the others.
+pub const MIGRATION_REASONS_MAX: usize = 16;
+
 /// Maximum number of signals that one execution keeps until steps consume them.
 pub const SIGNALS_KEPT_MAX: usize = 10_000;
 

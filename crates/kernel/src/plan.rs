@@ -35,7 +35,7 @@ pub use agent::{Agent, AgentPart, PROPOSE_TOOL, WORKFLOW_TOOL};
 pub use certain::endless;
 pub(crate) use effect_rules::RuleReader;
 pub use effect_rules::{ClassSource, EffectClass, Guard, Pattern, RuleError, Verdict, VerdictRules};
-pub use encode::PlanError;
+pub use encode::{PlanBytes, PlanError};
 pub use graph::{Edge, EdgeKind, Graph, Pull, SourceEnd};
 pub use retry::{Backoff, Delay, Matcher, Retry, is_code};
 pub use variables::{VARIABLE_TYPES, Variable, VariableType};

@@ -106,13 +106,13 @@ impl Receipt {
         frame: Option<(u64, Hash)>,
     ) -> Option<Self> {
         let Input::Receipt { instance, attempt, outcome } = input else { return None };
-        let start = state.start.as_ref()?;
+        let (workflow_hash, plan_hash) = state.hashes_at(at)?;
         // An input may name any step; the state machine ignores those that the plan does not have.
         state.plan.steps.get(instance.step as usize)?;
         Some(Self {
             execution: state.key,
-            workflow_hash: start.workflow_hash,
-            plan_hash: start.plan_hash,
+            workflow_hash,
+            plan_hash,
             step: instance.name(&state.plan),
             attempt: *attempt,
             intent,
@@ -129,11 +129,11 @@ impl Receipt {
     pub fn undecodable(state: &State, body: &[u8], at: u64) -> Self {
         let head = Input::decode_receipt_head(body);
         let known = head.as_ref().filter(|(instance, _)| state.plan.steps.len() > instance.step as usize);
-        let start = state.start.as_ref();
+        let (workflow_hash, plan_hash) = state.hashes_at(at).unwrap_or_default();
         Self {
             execution: state.key,
-            workflow_hash: start.map(|start| start.workflow_hash).unwrap_or_default(),
-            plan_hash: start.map(|start| start.plan_hash).unwrap_or_default(),
+            workflow_hash,
+            plan_hash,
             step: known.map(|(instance, _)| instance.name(&state.plan)).unwrap_or_default(),
             attempt: head.as_ref().map_or(0, |(_, attempt)| *attempt),
             intent: None,

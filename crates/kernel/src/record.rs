@@ -13,7 +13,7 @@ use crate::{
     input::{Lineage, Policy, Queue},
     instance::Instance,
     leases::LeaseChange,
-    plan::Decision,
+    plan::{Decision, PlanBytes},
     value::Value,
 };
 
@@ -415,6 +415,23 @@ pub enum Record {
         /// End of the attempt's timeout, in milliseconds since 1970.
         timeout_at: Option<u64>,
     },
+    /// The execution continues with another plan.
+    Migrated {
+        /// Hash of the normalized definition of the new plan.
+        workflow_hash: Hash,
+        /// SHA-256 of the new plan.
+        plan_hash: Hash,
+        /// Version of the definition in its catalogue, if it has one.
+        version: Option<String>,
+        /// Limits of the execution from now on.
+        policy: Policy,
+        /// User id of the caller.
+        by: String,
+        /// The cause, such as `proposal pr-…`.
+        reason: String,
+        /// The new plan in its stored form.
+        plan: PlanBytes,
+    },
     /// The evaluations of the turn reached their time limit; the rest of the turn follows in the next frame.
     TurnYielded {
         /// Number of evaluation results in the turn when the limit was reached.
@@ -594,6 +611,7 @@ impl Record {
             | Self::BudgetWarned { .. }
             | Self::LeaseChanged { .. }
             | Self::ToolsPinned { .. }
+            | Self::Migrated { .. }
             | Self::Admitted
             | Self::FinallyBegun { .. }
             | Self::FinallyHalted { .. }

@@ -16,7 +16,10 @@ use crate::{
     decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
     hash::Hash,
-    input::{Lineage, ORGANIZATION_IN_TRIGGER, Policy, Queue, ROOT_IN_TRIGGER, Timer, WORKFLOW_IN_TRIGGER},
+    input::{
+        Lineage, ORGANIZATION_IN_TRIGGER, Policy, Queue, ROOT_IN_TRIGGER, Timer, VERSION_IN_TRIGGER,
+        WORKFLOW_IN_TRIGGER,
+    },
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{EXECUTION_MEMORY_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
@@ -143,6 +146,8 @@ pub struct JournalFacts {
     pub is_split: bool,
     /// The digests of the tools that the execution has found, by name.
     pub pinned_tools: BTreeMap<String, Hash>,
+    /// The last migration to another plan, if there was one.
+    pub migration: Option<Migration>,
 }
 
 /// The end of an execution, and the limits that bring it about.
@@ -188,7 +193,7 @@ pub enum Cleanup {
 pub struct Started {
     /// Public id of the execution.
     pub execution_id: String,
-    /// Hash of the pinned definition.
+    /// Hash of the pinned definition, or of that of the last migration.
     pub workflow_hash: Hash,
     /// SHA-256 of the stored plan.
     pub plan_hash: Hash,
@@ -208,6 +213,30 @@ pub struct Started {
     pub trigger: Value,
     /// Absolute path of the working directory of its steps.
     pub workspace: Option<String>,
+}
+
+/// A migration of an execution to another plan. The hashes of the plan are in [`Started`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migration {
+    /// Version of the definition in its catalogue, if it has one.
+    pub version: Option<String>,
+    /// User id of the caller.
+    pub by: String,
+    /// Time of the migration, in milliseconds since 1970.
+    pub at: u64,
+    /// The definitions and plans before, the oldest first.
+    pub earlier: Vec<EarlierPlan>,
+}
+
+/// A plan with which an execution ran before a migration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierPlan {
+    /// Time of the migration that replaced it, in milliseconds since 1970.
+    pub until: u64,
+    /// Hash of its definition.
+    pub workflow_hash: Hash,
+    /// SHA-256 of the stored plan.
+    pub plan_hash: Hash,
 }
 
 /// A step instance.
@@ -498,6 +527,24 @@ impl State {
             Some(_) => said(WORKFLOW_IN_TRIGGER),
             None => self.plan.name.as_deref(),
         }
+    }
+
+    /// Returns the version of the definition in its catalogue: that of the last migration, or else of the start.
+    pub fn workflow_version(&self) -> Option<&str> {
+        if let Some(migration) = &self.journal.migration {
+            return migration.version.as_deref().or(self.plan.version.as_deref());
+        }
+        let trigger = self.start.as_ref().map(|start| &start.trigger);
+        let version = trigger.and_then(|trigger| trigger.get(VERSION_IN_TRIGGER)).and_then(Value::as_text);
+        version.or(self.plan.version.as_deref())
+    }
+
+    /// Returns the hashes of the definition and of the plan that the execution had at a time, in milliseconds since 1970.
+    pub(crate) fn hashes_at(&self, at: u64) -> Option<(Hash, Hash)> {
+        let earlier = self.journal.migration.iter().flat_map(|migration| &migration.earlier);
+        let then = earlier.into_iter().find(|earlier| at < earlier.until);
+        let now = self.start.as_ref().map(|start| (start.workflow_hash, start.plan_hash));
+        then.map(|then| (then.workflow_hash, then.plan_hash)).or(now)
     }
 
     /// Creates the state of an execution that has not started.

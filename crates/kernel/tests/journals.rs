@@ -18,7 +18,7 @@ use mainspring_kernel::{
     json,
     key::ExecutionKey,
     leases::LeaseChange,
-    plan::{Decision, Plan},
+    plan::{Decision, Plan, PlanBytes},
     record::Payload,
     state::State,
     stored_frame::{StoredFrame, StoredValue},
@@ -137,6 +137,12 @@ steps:
   - {id: more, type: agent, goal: h}
 "#;
 
+/// Changes in version 13 of `decide`: a migration.
+const MIGRATED: [&str; 2] = [
+    "steps: [{id: call, type: tool, tool: CALL}, {id: gate, type: approval, prompt: Go?}, {id: end, type: tool, tool: END}]",
+    "steps: [{id: call, type: tool, tool: CALL}, {id: gate, type: approval, prompt: Go?}, {id: other, type: tool, tool: END}]",
+];
+
 /// A workflow with a golden journal: its inputs with their times, and the results of its evaluations.
 struct Golden {
     plan: Plan,
@@ -150,7 +156,7 @@ fn plan_of(text: &str) -> Plan {
     compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan
 }
 
-fn goldens() -> [Golden; 9] {
+fn goldens() -> [Golden; 10] {
     let plan = plan_of(DEFINITION);
     let first = Golden { inputs: inputs(&plan), plan, results: Vec::new(), yields_at: None };
     let plan = plan_of(GRAPH);
@@ -179,7 +185,28 @@ fn goldens() -> [Golden; 9] {
     let mut plan = plan_of(LEASED);
     plan.models = Some(ModelTerms { needs_leases: true, raise_approvals: Some(2), ..ModelTerms::default() });
     let ninth = Golden { inputs: inputs_with_leases(&plan), plan, results: Vec::new(), yields_at: None };
-    [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth]
+    let plan = plan_of(MIGRATED[0]);
+    let tenth = Golden { inputs: inputs_with_migration(&plan), plan, results: Vec::new(), yields_at: None };
+    [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth]
+}
+
+fn inputs_with_migration(plan: &Plan) -> Vec<(u64, Input)> {
+    let receipt =
+        |step, output| Input::Receipt { instance: Instance::of_step(step), attempt: 1, outcome: Outcome::Done(output) };
+    let (instance, by, reason) = (Instance::of_step(1), "ann".to_string(), Value::Null);
+    let migrate = Input::Migrate {
+        plan: PlanBytes(plan_of(MIGRATED[1]).encode().into()),
+        version: Some("1.0.1".into()),
+        by: by.clone(),
+        reason: "proposal pr-1".into(),
+    };
+    vec![
+        (0, start(plan)),
+        (10, receipt(0, 1u64.into())),
+        (20, migrate),
+        (30, Input::Decide { instance, gate: 1, decision: Decision::Approve, by, reason }),
+        (40, receipt(2, 2u64.into())),
+    ]
 }
 
 fn inputs_with_leases(plan: &Plan) -> Vec<(u64, Input)> {
@@ -577,6 +604,7 @@ fn golden_journals_contain_nearly_every_kind_of_record() {
         "MessagesRead",
         "LeaseAwaited",
         "LeaseChanged",
+        "Migrated",
     ];
     let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());

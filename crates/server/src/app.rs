@@ -73,14 +73,21 @@ pub struct Settings {
     pub integrations: Option<Arc<Integrated>>,
     /// Runs scenarios; `None` if this server cannot.
     pub scenarios: Option<Scenarios>,
-    /// The HTTP client of deliveries of events and prompts.
-    pub webhooks: WebhookClient,
-    /// The endpoints to which prompts are sent.
-    pub orchestrators: Orchestrators,
+    /// Deliveries of events and prompts.
+    pub outgoing: Outgoing,
     /// The keys that encrypt values in the store.
     pub encryption_keys: Arc<EncryptionKeys>,
     /// The clock of triggers and of events: milliseconds since 1970. Tests replace it by virtual time.
     pub clock: fn() -> u64,
+}
+
+/// The settings of outgoing requests.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// The HTTP client of deliveries of events and prompts.
+    pub webhooks: WebhookClient,
+    /// The endpoints to which prompts are sent.
+    pub orchestrators: Orchestrators,
 }
 
 /// Handle on the server. Cloning is cheap, and all clones share one state.

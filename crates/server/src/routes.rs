@@ -19,6 +19,7 @@ mod health;
 mod integrations;
 mod manual_triggers;
 mod members;
+mod migrations;
 mod oidc;
 mod organizations;
 mod policy;
@@ -92,6 +93,7 @@ fn open_api() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Head::openapi())
         .merge(health::routes())
         .merge(workflows::routes())
+        .merge(migrations::routes())
         .merge(proposals::routes())
         .merge(rollouts::routes())
         .merge(definitions::routes())

@@ -4,6 +4,7 @@
 //! simulator, the same seed must give the same bytes twice, and a run in which no call is killed must write the journal
 //! of the straight run. A failure names its seed, which suffices to reproduce it.
 
+pub mod migration;
 pub mod shadow;
 mod workflow;
 

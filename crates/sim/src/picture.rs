@@ -74,6 +74,7 @@ fn input_words(plan: &Plan, input: &Input) -> String {
         Input::Message { id, .. } => format!("message ({id})"),
         Input::Cancel { reason, .. } => format!("cancel {reason}"),
         Input::SkipCleanup { .. } => "skip cleanup".into(),
+        Input::Migrate { reason, .. } => format!("migrate for {reason}"),
         Input::Continue => "continue".into(),
         Input::Lease { lease, change } => format!("lease {lease} {}", lease_word(change)),
         Input::ChildWaits { instance, attempt, count } => {
@@ -121,6 +122,7 @@ fn cleanup_words(start: u64, record: &Record) -> String {
 
 fn rarer_words(start: u64, step: &str, record: &Record) -> String {
     match record {
+        Record::Migrated { plan, .. } => format!("continues with a plan of {} bytes", plan.0.len()),
         Record::ToolsPinned { tools } => format!("{} tools pinned", tools.len()),
         Record::AttemptContinued { attempt, .. } => format!("{step}#{attempt} continues in its server"),
         Record::AttemptResumed { attempt, .. } => format!("{step}#{attempt} out again"),

@@ -106,6 +106,7 @@ fn unsupported(action: &EntryAction) -> Option<&'static str> {
     match action {
         EntryAction::Cancel { .. } => Some("a `cancel`"),
         EntryAction::Crash => Some("a `crash`"),
+        EntryAction::Migrate { .. } => Some("a migration"),
         EntryAction::Message { .. } => Some("a `message`"),
         EntryAction::Decide { .. } | EntryAction::Signal { .. } | EntryAction::MonotonicMs => None,
     }

@@ -116,6 +116,7 @@ fn part(number: u64, sequence: u64, is_signed: bool) -> Part {
         wake_at: (!is_last).then_some(0),
         row: (sequence == 0).then(|| row(execution)),
         change: is_last.then(|| RowChange {
+            definition: None,
             status: "completed".into(),
             outcome: None,
             error: None,

@@ -190,6 +190,17 @@ pub struct Origin<'a> {
     pub workflow: Option<&'a str>,
 }
 
+/// The definition of an execution, after a migration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowDefinition {
+    /// See [`ExecutionRow::workflow_version`].
+    pub workflow_version: Option<String>,
+    /// See [`ExecutionRow::workflow_hash`].
+    pub workflow_hash: String,
+    /// See [`ExecutionRow::plan_hash`].
+    pub plan_hash: Hash,
+}
+
 /// The changes of a commit to a row of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowChange {
@@ -203,6 +214,8 @@ pub struct RowChange {
     pub completed_at: Option<u64>,
     /// See [`ExecutionRow::usage`].
     pub usage: Option<RowUsage>,
+    /// The definition of a migrated execution; `None` leaves it as it is.
+    pub definition: Option<RowDefinition>,
 }
 
 /// Selects rows of the catalogue.

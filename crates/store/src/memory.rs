@@ -221,6 +221,11 @@ impl State {
             row.error = change.error;
             row.completed_at = change.completed_at;
             row.usage = change.usage;
+            if let Some(definition) = change.definition {
+                row.workflow_version = definition.workflow_version;
+                row.workflow_hash = definition.workflow_hash;
+                row.plan_hash = definition.plan_hash;
+            }
         }
         self.frames.entry(key).or_default().extend_from_slice(&part.frames);
         let opened_ended = part.expected.is_none() && part.row.as_ref().is_some_and(|row| row.completed_at.is_some());

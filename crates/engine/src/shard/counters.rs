@@ -41,7 +41,7 @@ pub(super) struct Telemetry {
 }
 
 /// Labels of inputs.
-pub const INPUTS: [&str; 12] = [
+pub const INPUTS: [&str; 13] = [
     "start",
     "receipt",
     "timer",
@@ -54,6 +54,7 @@ pub const INPUTS: [&str; 12] = [
     "skip_cleanup",
     "message",
     "lease",
+    "migrate",
 ];
 
 /// Labels of commit results. A commit with a refused part counts as refused.
@@ -121,6 +122,7 @@ impl Counters {
             Input::SkipCleanup { .. } => 9,
             Input::Message { .. } => 10,
             Input::Lease { .. } => 11,
+            Input::Migrate { .. } => 12,
         };
         self.turns[place] += 1;
     }

@@ -16,6 +16,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     plan::Plan,
     receipt::Receipt,
+    record::Record,
     state::{ExecutionStatus, State},
     stored_frame::{Head, StoredFrame},
 };
@@ -125,6 +126,8 @@ pub(super) struct Draft {
     pub(super) frames: Vec<StoredFrame>,
     pub(super) row: Option<ExecutionRow>,
     pub(super) plans: Vec<StoredPlan>,
+    /// True if the row gets the definition of a migration.
+    pub(super) has_migrated: bool,
     pub(super) messages: Vec<mainspring_store::InboxMessage>,
     /// The receipts of the frames and the late ones, to be signed with the commit.
     pub(super) receipts: PartReceipts,
@@ -262,9 +265,10 @@ impl LoadedExecution {
             false => self.gates.changes(),
         };
         let summary = &self.summary;
-        let change = (draft.row.is_none() && summary.status != self.status).then(|| change(summary));
+        let is_changed = summary.status != self.status || draft.has_migrated;
+        let change = (draft.row.is_none() && is_changed).then(|| change(summary));
         let row = draft.row.take().map(|row| ended_row(ExecutionRow { partition, ..row }, summary));
-        self.status = summary.status;
+        (self.status, draft.has_migrated) = (summary.status, false);
         Some(Part {
             execution: self.state.key,
             partition,
@@ -317,6 +321,7 @@ impl Draft {
         {
             self.settled.push((instance.name(&state.plan), *attempt));
         }
+        self.has_migrated |= frame.records.iter().any(|record| matches!(record, Record::Migrated { .. }));
         self.committed.push(CommittedFrame {
             execution: state.key,
             place_of: place_of(state, &frame.records),
@@ -360,11 +365,12 @@ fn change(summary: &Summary) -> RowChange {
         error: summary.error.clone(),
         completed_at: summary.completed_at,
         usage: summary.usage,
+        definition: summary.definition.clone(),
     }
 }
 
 /// An execution that starts and ends in one commit gets a single row, with its end.
 fn ended_row(row: ExecutionRow, summary: &Summary) -> ExecutionRow {
-    let RowChange { status, outcome, error, completed_at, usage } = change(summary);
+    let RowChange { status, outcome, error, completed_at, usage, .. } = change(summary);
     ExecutionRow { status, outcome, error, completed_at, usage, ..row }
 }

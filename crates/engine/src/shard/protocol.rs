@@ -140,6 +140,7 @@ impl Event {
                 Input::Signal { payload, .. } | Input::Message { content: payload, .. } => {
                     RequestSize::Bytes(byte_count(payload))
                 }
+                Input::Migrate { plan, .. } => RequestSize::Bytes(plan.0.len()),
                 _ => RequestSize::Bytes(0),
             },
             _ => RequestSize::Bytes(0),

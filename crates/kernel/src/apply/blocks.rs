@@ -228,7 +228,7 @@ fn place_of(plan: &Plan, scope: &Scope, instance: &Instance) -> u32 {
     steps.binary_search(&instance.step).unwrap_or(steps.len()) as u32
 }
 
-fn rank(plan: &Plan, scope: &Scope, place: u32) -> Reverse<i32> {
+pub(super) fn rank(plan: &Plan, scope: &Scope, place: u32) -> Reverse<i32> {
     let step = plan.block(scope.block).steps.get(place as usize);
     Reverse(step.map_or(0, |step| plan.step(*step).priority))
 }

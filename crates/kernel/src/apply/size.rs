@@ -118,6 +118,8 @@ pub(super) fn in_journal(record: &Record) -> u64 {
         }
         | Record::AttemptContinued { handle: payload, .. }
         | Record::EndingBegun { ending: Ending::Completed { output: payload } } => payload,
+        // The input of the frame has the plan as well.
+        Record::Migrated { plan, .. } => return RECORD_BYTES + 2 * plan.0.len() as u64,
         Record::ToolsPinned { tools } => {
             return RECORD_BYTES + tools.iter().map(|tool| of_pin(&tool.name)).sum::<u64>();
         }

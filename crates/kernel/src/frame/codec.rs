@@ -12,6 +12,7 @@ use crate::{
     hash::Hash,
     instance::Instance,
     key::ExecutionKey,
+    plan::PlanBytes,
     record::{Fault, Payload},
     stored_frame::StoredValue,
     value::Value,
@@ -168,6 +169,15 @@ impl Item for Hash {
     }
     fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
         from.reader.byte_array().map(Self)
+    }
+}
+
+impl Item for PlanBytes {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.byte_string(&self.0);
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        from.reader.byte_string().map(|bytes| Self(bytes.into()))
     }
 }
 

@@ -119,6 +119,9 @@ variants! { Record,
     49 AttemptResumed { instance instance, attempt attempt, timeout_at timeout_at }
     52 LeaseAwaited { instance instance, attempt attempt, lease lease, amount amount }
     53 LeaseChanged { lease lease, change change }
+    54 Migrated {
+        workflow_hash workflow_hash, plan_hash plan_hash, version version, policy policy, by by, reason reason, plan plan
+    }
 }
 
 variants! { Input,
@@ -134,6 +137,7 @@ variants! { Input,
     9 SkipCleanup { by by }
     10 Message { id id, conversation conversation, content content, interrupt interrupt, by by }
     20 Lease { lease lease, change change }
+    21 Migrate { plan plan, version version, by by, reason reason }
 }
 
 variants! { LeaseChange,

@@ -18,6 +18,7 @@ use alloc::{
     collections::BTreeMap,
     format,
     string::{String, ToString},
+    sync::Arc,
     vec::Vec,
 };
 use core::fmt;
@@ -43,6 +44,17 @@ pub(super) const FORMAT: u64 = 1;
 
 /// The key of the body of a `forEach` step.
 pub(super) const BODY: &str = "body";
+
+/// A plan in its stored form, inside an input or a record. It is no payload: without it, an execution that was migrated
+/// could not be read, so it cannot be erased.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PlanBytes(pub Arc<[u8]>);
+
+impl fmt::Debug for PlanBytes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "PlanBytes({})", self.0.len())
+    }
+}
 
 /// The error for a stored plan that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]

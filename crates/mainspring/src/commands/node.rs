@@ -13,7 +13,7 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
 use mainspring_server::{
-    App, Settings as Served,
+    App, Outgoing, Settings as Served,
     http::rate_limit::Rates,
     services::{
         audit_marks, encryption_keys::EncryptionKeys, events::webhook_client::WebhookClient,
@@ -133,11 +133,13 @@ fn without_routes(
         writers: None,
         integrations: None,
         scenarios: Some(Scenarios(Arc::new(Simulated))),
-        webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
-            allow: runner::http_allow()?,
-            ..HttpOptions::default()
-        }))),
-        orchestrators: Orchestrators::default(),
+        outgoing: Outgoing {
+            webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
+                allow: runner::http_allow()?,
+                ..HttpOptions::default()
+            }))),
+            orchestrators: Orchestrators::default(),
+        },
         encryption_keys,
         clock: now_ms,
     })

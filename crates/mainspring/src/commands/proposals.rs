@@ -39,6 +39,8 @@ enum Action {
     Reject(Reviewed),
     /// Apply an approved proposal
     Apply(Application),
+    /// Show which running executions continue with a proposal, and why others stay: before it is applied, and afterwards
+    Migration(Migration),
     /// End the drain of a workflow: starts that wait begin beside executions of the older definition
     EndDrain(Drained),
 }
@@ -148,6 +150,19 @@ impl RolloutOptions {
     }
 }
 
+/// A migration of running executions.
+#[derive(Debug, Args)]
+struct Migration {
+    #[command(flatten)]
+    which: Which,
+    /// The maximum number of executions of a preview
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=50))]
+    limit: u32,
+    /// Start after this cursor of the previous page
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
 /// A workflow that drains.
 #[derive(Debug, Args)]
 struct Drained {
@@ -164,6 +179,8 @@ enum WhileRunning {
     Strict,
     /// Executions that start later wait until all of them have ended
     Drain,
+    /// They continue with the new definition where every step that has begun has its counterpart; the others stay
+    Migrate,
 }
 
 /// A shadow run.
@@ -207,6 +224,7 @@ pub(crate) fn proposals(proposals: &Proposals, context: &Context) -> Result<Exit
         Action::Approve(reviewed) => review(reviewed, true, &client, context),
         Action::Reject(reviewed) => review(reviewed, false, &client, context),
         Action::Apply(application) => apply(application, &client, context),
+        Action::Migration(of) => migration(of, &client, context),
         Action::EndDrain(drained) => end_drain(drained, &client, context),
     }
 }
@@ -337,6 +355,45 @@ fn shadow(shadowed: &Shadowed, client: &Client, context: &Context) -> Result<Exi
     Ok(Exit::Fine)
 }
 
+fn migration(of: &Migration, client: &Client, context: &Context) -> Result<Exit, CliError> {
+    let Migration { which, limit, cursor } = of;
+    let limit = limit.to_string();
+    let parts = ["api", "workflows", &which.workflow, "proposals", &which.id, "migration"];
+    let parameters =
+        [("limit", limit.as_str())].into_iter().chain(cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
+    let route = route(&parts, &parameters.collect::<Vec<_>>());
+    let found = block_on(async { Ok(client.get(&route).await?) })?;
+    if context.global.json {
+        print_out!("{}", compact(&found));
+        return Ok(Exit::Fine);
+    }
+    let answer = Response::new(client, "a migration", &found);
+    let status = answer.text("status")?;
+    if status != "preview" {
+        let count = |key: &str| answer.any(key).as_u64().unwrap_or_default();
+        print_out!("{}: {} continued, {} stayed", shown(&status), count("migrated"), count("stayed"));
+    }
+    if let Some(reason) = answer.maybe_text("endReason")? {
+        print_out!("{}", paragraph(&reason));
+    }
+    for execution in answer.objects("executions", "an execution")? {
+        let continues = execution.any("migrates").as_bool() == Some(true);
+        print_out!(
+            "{} {}",
+            bold(&shown(&execution.text("executionId")?)),
+            if continues { "continues" } else { "stays" }
+        );
+        for reason in execution.objects("reasons", "a reason")? {
+            let step = reason.maybe_text("stepId")?.map(|step| format!("step `{step}`: ")).unwrap_or_default();
+            print_out!("  {}{} {}", shown(&step), shown(&reason.text("message")?), dim(&shown(&reason.text("code")?)));
+        }
+    }
+    if let Some(cursor) = answer.maybe_text("nextCursor")? {
+        context.terminal.note(&format!("more with --cursor {}", shown(&cursor)));
+    }
+    Ok(Exit::Fine)
+}
+
 fn end_drain(drained: &Drained, client: &Client, context: &Context) -> Result<Exit, CliError> {
     let path = route(&["api", "workflows", &drained.workflow, "drain"], &[]);
     block_on(async { Ok(client.delete(&path).await?) })?;
@@ -352,6 +409,7 @@ fn apply(application: &Application, client: &Client, context: &Context) -> Resul
         WhileRunning::Pin => "pin",
         WhileRunning::Strict => "strict",
         WhileRunning::Drain => "drain",
+        WhileRunning::Migrate => "migrate",
     };
     let rollout = rollout.to_value().map(|rollout| ("rollout", rollout));
     let body = Value::map([("whileRunning", Value::from(treatment))].into_iter().chain(rollout));
@@ -371,8 +429,14 @@ fn apply(application: &Application, client: &Client, context: &Context) -> Resul
         print_out!("{}", dim(&shown(&format!("mainspring rollout show {}", which.workflow))));
         return Ok(Exit::Fine);
     }
-    if *while_running == WhileRunning::Drain {
-        print_out!("{}", dim("starts wait until the executions of older definitions have ended"));
+    match while_running {
+        WhileRunning::Drain => {
+            print_out!("{}", dim("starts wait until the executions of older definitions have ended"))
+        }
+        WhileRunning::Migrate => {
+            print_out!("{}", dim(&shown(&format!("mainspring proposals migration {} {}", which.workflow, which.id))));
+        }
+        WhileRunning::Pin | WhileRunning::Strict => {}
     }
     Ok(Exit::Fine)
 }

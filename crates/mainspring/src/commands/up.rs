@@ -16,7 +16,7 @@ use mainspring_effects::{
 use mainspring_engine::{Engine, EngineScope, clock::now_ms, limits::FILES_KEPT};
 use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
 use mainspring_server::{
-    App, Settings as Served,
+    App, Outgoing, Settings as Served,
     auth::oidc,
     resources::{
         Organization,
@@ -29,6 +29,7 @@ use mainspring_server::{
         events::{sender, webhook_client::WebhookClient},
         integrations::{Integrated, keep_annotations, read_annotations},
         issue_token::{NewToken, issue},
+        migration_rounds,
         prompts::{self, orchestrators::Orchestrators},
         propose_change::ProposeChange,
         rollout_rounds,
@@ -162,9 +163,9 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let orchestrators = orchestrators(settings, &secrets)?;
     let rules = (effect_policy, writers);
-    let served = served(settings, base.clone(), (marks.clone(), keys), rules)?;
-    let served =
-        Served { orchestrators, integrations: Some(Arc::new(Integrated::new(Box::new(integrations)))), ..served };
+    let mut served = served(settings, base.clone(), (marks.clone(), keys), rules)?;
+    served.outgoing.orchestrators = orchestrators;
+    served.integrations = Some(Arc::new(Integrated::new(Box::new(integrations))));
     let app = App::new(engine.clone(), evaluator(), served);
     changes.bind(&app);
     // Without the classes of its tools, a trusted server would be asked about.
@@ -301,11 +302,13 @@ fn served(
         writers: Some(Arc::new(writers)),
         integrations: None,
         scenarios: Some(Scenarios(Arc::new(Simulated))),
-        webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
-            allow: http_allow()?,
-            ..HttpOptions::default()
-        }))),
-        orchestrators: Orchestrators::default(),
+        outgoing: Outgoing {
+            webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {
+                allow: http_allow()?,
+                ..HttpOptions::default()
+            }))),
+            orchestrators: Orchestrators::default(),
+        },
         encryption_keys,
         clock: now_ms,
     })
@@ -328,13 +331,15 @@ fn orchestrators(settings: &Settings, secrets: &Arc<NodeSecrets>) -> Result<Orch
     Ok(read.with_secrets(secrets.clone()))
 }
 
-/// Spawns the work that the server repeats: due schedules, deliveries of events and prompts, rollouts, and annotations of tools.
-fn rounds(app: &App) -> [JoinHandle<()>; 5] {
+/// Spawns the work that the server repeats: due schedules, deliveries of events and prompts, rollouts, migrations, and
+/// annotations of tools.
+fn rounds(app: &App) -> [JoinHandle<()>; 6] {
     [
         tokio::spawn(scheduler::run(app.clone())),
         tokio::spawn(sender::run(app.clone())),
         tokio::spawn(prompts::sender::run(app.clone())),
         tokio::spawn(rollout_rounds::run(app.clone())),
+        tokio::spawn(migration_rounds::run(app.clone())),
         tokio::spawn(keep_annotations(app.clone())),
     ]
 }

@@ -37,6 +37,7 @@ mod keys;
 mod limits;
 mod load;
 mod members;
+mod migrations;
 mod oidc;
 mod openapi_fuzz;
 mod orchestrator_prompts;

@@ -23,7 +23,7 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_server::{
-    App, Settings,
+    App, Outgoing, Settings,
     http::rate_limit::Rates,
     serve,
     services::{
@@ -89,8 +89,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         writers: None,
         integrations: None,
         scenarios,
-        webhooks,
-        orchestrators,
+        outgoing: Outgoing { webhooks, orchestrators },
         encryption_keys: Arc::new(EncryptionKeys::of_installation(KEY)),
         clock,
     };

@@ -95,6 +95,7 @@ fn input_word(input: &Input) -> &'static str {
         Input::SkipCleanup { .. } => "skip_cleanup",
         Input::Message { .. } => "message",
         Input::Lease { .. } => "lease",
+        Input::Migrate { .. } => "migrate",
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) const RESERVED: [(Method, &str); 8] = [
 ];
 
 /// Routes that compile definitions from the request or from the store.
-pub(crate) const COMPILING: [(Method, &str); 18] = [
+pub(crate) const COMPILING: [(Method, &str); 19] = [
     (Method::POST, "/api/definitions/validate"),
     (Method::POST, "/api/definitions/plan"),
     (Method::POST, "/api/definitions/drawing"),
@@ -95,6 +95,7 @@ pub(crate) const COMPILING: [(Method, &str); 18] = [
     (Method::POST, "/api/workflows/{id}/proposals"),
     (Method::POST, "/api/workflows/{id}/proposals/write"),
     (Method::GET, "/api/workflows/{id}/proposals/{proposalId}"),
+    (Method::GET, "/api/workflows/{id}/proposals/{proposalId}/migration"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/shadow"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/review"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/apply"),

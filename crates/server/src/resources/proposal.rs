@@ -125,7 +125,7 @@ pub struct Applied {
     pub by: String,
     /// The version that it created or returned to.
     pub version: String,
-    /// The treatment of executions that ran: `pin`, `strict`, `drain`. `None` in proposals of older releases.
+    /// The treatment of executions that ran: `pin`, `strict`, `drain`, `migrate`. `None` in proposals of older releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub while_running: Option<String>,
     /// Id of the rollout that it began, if it began one.

@@ -171,7 +171,7 @@ enum WhileRunning {
     Strict,
     /// New executions wait until all of them have ended.
     Drain,
-    /// They continue with the new definition. Not available in this release.
+    /// They continue with the new definition where every step that has begun has its counterpart; the others stay.
     Migrate,
 }
 
@@ -294,7 +294,7 @@ struct AppliedBody {
     by: String,
     /// The version of the workflow.
     version: String,
-    /// Treatment of the executions that ran: `pin`, `strict` or `drain`; null in proposals of older releases.
+    /// Treatment of the executions that ran: `pin`, `strict`, `drain` or `migrate`; null in proposals of older releases.
     while_running: Option<String>,
     /// The rollout that it began; null if all starts took the definition at once.
     rollout_id: Option<String>,
@@ -629,13 +629,11 @@ async fn apply(
         WhileRunning::Pin => proposals::WhileRunning::Pin,
         WhileRunning::Strict => proposals::WhileRunning::Strict,
         WhileRunning::Drain => proposals::WhileRunning::Drain,
-        WhileRunning::Migrate => {
-            let message = "this release has `pin`, `drain` and `strict`: running executions keep their definition";
-            return Err(Problem::field("whileRunning", message));
-        }
+        WhileRunning::Migrate => proposals::WhileRunning::Migrate,
     };
-    if request.rollout.is_some() && while_running == proposals::WhileRunning::Strict {
-        let message = "a rollout has executions that run: use `pin` or `drain`, which its promotion obeys";
+    let is_of_all = matches!(while_running, proposals::WhileRunning::Strict | proposals::WhileRunning::Migrate);
+    if request.rollout.is_some() && is_of_all {
+        let message = "a rollout has executions of both definitions: use `pin` or `drain`, which its promotion obeys";
         return Err(Problem::field("whileRunning", message));
     }
     let rollout = request.rollout.map(|plan| {

@@ -139,7 +139,9 @@ fn execution(installation: Installation<'_>, row: &ExecutionRow) -> Result<(Exec
         return Err("its journal does not begin with a start".into());
     };
     let plan = store.plan(*plan_hash).map_err(|error| error.to_string())?.ok_or("its plan is missing")?;
-    let mut others = definition(store, row, &workflow_hash.prefixed())?;
+    // The definition of the last migration, or else of the start.
+    let last_hash = read.journal.state.start.as_ref().map_or(*workflow_hash, |start| start.workflow_hash);
+    let mut others = definition(store, row, &last_hash.prefixed())?;
     let notes = notes(loader, row.key)?;
     if !notes.is_empty() {
         others.insert("notes.ndjson", notes);

@@ -64,7 +64,7 @@ pub(crate) struct ExecutionSummary {
     pub completed_at: Option<String>,
 }
 
-/// The workflow of an execution as of the start.
+/// The workflow of an execution as of the start, or of its last migration.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExecutionWorkflow {
@@ -75,7 +75,7 @@ pub(crate) struct ExecutionWorkflow {
     pub workflow_name: Option<String>,
     /// Semantic version of the workflow.
     pub workflow_version: Option<String>,
-    /// Hash of the definition at the start: `sha256:…`.
+    /// Hash of the definition: `sha256:…`.
     pub workflow_hash: String,
 }
 
@@ -167,9 +167,8 @@ pub(crate) struct ExecutionBody {
     /// Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed.
     #[schema(value_type = Option<Object>)]
     pub error: Data,
-    /// Cancel request; null if there is none. Attempts may take time to stop, so the status shows whether the execution
-    /// has ended.
-    pub cancel_requested: Option<CancelRequested>,
+    #[serde(flatten)]
+    pub changes: ExecutionChanges,
     /// Resume token of the first open approval, for callers who may decide; null otherwise.
     pub resume_token: Option<String>,
     /// First open approval; null if none is open.
@@ -192,6 +191,43 @@ pub(crate) struct ExecutionBody {
     pub quarantined: Option<String>,
     #[serde(flatten)]
     pub included: IncludedParts,
+}
+
+/// Requests of people that changed an execution.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionChanges {
+    /// Cancel request; null if there is none. Attempts may take time to stop, so the status shows whether the execution
+    /// has ended.
+    pub cancel_requested: Option<CancelRequested>,
+    /// Migrations to other definitions, the oldest first. `workflowHash` and `workflowVersion` are those of the last.
+    pub migrations: Vec<Migrated>,
+}
+
+/// A migration of an execution to another definition.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Migrated {
+    /// Time, RFC 3339.
+    pub at: String,
+    /// Hash of the definition before.
+    pub from_workflow_hash: String,
+    /// Hash of the definition since.
+    pub to_workflow_hash: String,
+}
+
+impl Migrated {
+    fn all(state: &State) -> Vec<Self> {
+        let (Some(start), Some(last)) = (&state.start, &state.journal.migration) else { return Vec::new() };
+        let next = last.earlier.iter().skip(1).map(|plan| plan.workflow_hash).chain([start.workflow_hash]);
+        let migrated =
+            |(before, after): (&mainspring_kernel::state::EarlierPlan, mainspring_kernel::hash::Hash)| Self {
+                at: timestamps::text(before.until),
+                from_workflow_hash: before.workflow_hash.prefixed(),
+                to_workflow_hash: after.prefixed(),
+            };
+        last.earlier.iter().zip(next).map(migrated).collect()
+    }
 }
 
 /// A recorded cancel request.
@@ -313,7 +349,10 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
         input: Data(start.map(|start| start.input.clone()).unwrap_or_default()),
         outputs: Data(outputs(state)),
         error: Data(envelope::error(state)),
-        cancel_requested: details.cancel_requested.clone(),
+        changes: ExecutionChanges {
+            cancel_requested: details.cancel_requested.clone(),
+            migrations: Migrated::all(state),
+        },
         resume_token: first.map(|open| open.token.clone()),
         requires_approval: approvals.first().cloned().unwrap_or_default(),
         approvals,

@@ -27,6 +27,7 @@ use crate::{
         begin_rollout::{NewRollout, begin, check_can_begin},
         compile::compile,
         drains::{UNFINISHED, announce_end, check_can_drain},
+        migrations,
         proposal_checks::{check_base, check_decides, check_permits, check_text, expiry, needs_four_eyes, requires},
         proposal_review::{self, Subject, subject},
         proposal_status::{Move, after, status_at},
@@ -98,6 +99,8 @@ pub(crate) enum WhileRunning {
     Strict,
     /// Executions of the new definition wait until all older ones have ended.
     Drain,
+    /// They continue with the new definition, if every step that has begun has its counterpart there.
+    Migrate,
 }
 
 /// The way in which a proposal is applied.
@@ -116,6 +119,7 @@ impl WhileRunning {
             Self::Pin => "pin",
             Self::Strict => "strict",
             Self::Drain => "drain",
+            Self::Migrate => "migrate",
         }
     }
 }
@@ -400,7 +404,7 @@ fn check_running(
         return check_can_begin(app, caller, workflow, change);
     }
     match treatment.while_running {
-        WhileRunning::Pin => Ok(()),
+        WhileRunning::Pin | WhileRunning::Migrate => Ok(()),
         WhileRunning::Strict => check_idle(app, caller, workflow),
         WhileRunning::Drain => check_can_drain(app, caller, workflow),
     }
@@ -471,7 +475,7 @@ fn applied(
     }
     check_permits(app, caller, workflow).map_err(failed)?;
     let subject = reviewed(app, caller, verdict, proposal, workflow)?;
-    let (change, saved) = match &treatment.rollout {
+    let (mut change, saved) = match &treatment.rollout {
         Some(new) => begin(app, caller, workflow.clone(), (id, &proposal.change.data), new),
         None => {
             let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
@@ -481,6 +485,9 @@ fn applied(
         }
     }
     .map_err(failed)?;
+    if treatment.while_running == WhileRunning::Migrate {
+        change.puts.extend(migrations::begin(app, caller, id, &saved.stored).map_err(failed)?);
+    }
     Ok((change, saved, subject))
 }
 

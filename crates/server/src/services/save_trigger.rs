@@ -162,7 +162,7 @@ pub(crate) fn target_of(
 }
 
 fn check_orchestrator(app: &App, caller: &Caller) -> Result<()> {
-    if app.settings.orchestrators.of(&caller.organization).is_some() {
+    if app.settings.outgoing.orchestrators.of(&caller.organization).is_some() {
         return Ok(());
     }
     let message = "This server has no endpoint for the prompts of this organization. Its operator names one under \

@@ -83,7 +83,8 @@ fn compare_seed(seed: u64) -> Result<Option<Compared>, String> {
         mutate(&mut definition, &mut rng);
     }
     let Some(new) = plan_of(&definition) else { return Ok(None) };
-    let recorded = real(&old, &made.given, &inbox, Arc::new(move |attempt| world(seed, attempt)))?;
+    let of_seed: Answer = Arc::new(move |attempt| world(seed, attempt));
+    let recorded = real(&old, &made.given, &inbox, (of_seed, Faults::NONE, 0))?;
     let recording = record(&recorded)?;
     let known = answered(&recorded);
     let answers = move |attempt: &Attempt| {
@@ -91,7 +92,7 @@ fn compare_seed(seed: u64) -> Result<Option<Compared>, String> {
         same.filter(|(effect, params)| *effect == attempt.effect && *params == attempt.params)?;
         world(seed, attempt)
     };
-    let run = real(&new, &made.given, &recorded_inbox(&recorded), Arc::new(answers))?;
+    let run = real(&new, &made.given, &recorded_inbox(&recorded), (Arc::new(answers), Faults::NONE, 0))?;
     let expected = records(&run.frames);
     let change = Change { plan: Arc::new(new.clone()), plan_hash: Hash::of(&new.encode()) };
     let mut replayed: Vec<(u64, Record)> = Vec::new();
@@ -124,12 +125,12 @@ fn compare_seed(seed: u64) -> Result<Option<Compared>, String> {
     Ok(Some(Compared { has_ended, grade: report.grade, records: count as u64 }))
 }
 
-fn plan_of(definition: &Value) -> Option<Plan> {
+pub(super) fn plan_of(definition: &Value) -> Option<Plan> {
     compile(&Document::placeless(definition.clone())).ok().map(|compiled| compiled.plan)
 }
 
 /// The answer of the world to a call.
-fn world(seed: u64, attempt: &Attempt) -> Option<(u64, Outcome)> {
+pub(super) fn world(seed: u64, attempt: &Attempt) -> Option<(u64, Outcome)> {
     let params = json::canonical(&attempt.params);
     let text = format!("{seed}\n{}\n{}\n{}\n{params}", attempt.step, attempt.effect, attempt.number);
     let Hash(bytes) = Hash::of(text.as_bytes());
@@ -150,7 +151,7 @@ fn world(seed: u64, attempt: &Attempt) -> Option<(u64, Outcome)> {
 }
 
 /// Approvals by two members at every approval, and signals at fixed times.
-fn inbox(rng: &mut Rng) -> Vec<Entry> {
+pub(super) fn inbox(rng: &mut Rng) -> Vec<Entry> {
     let mut entries = Vec::new();
     for by in ["owner", "admin"] {
         let is_there = rng.chance(70);
@@ -189,7 +190,7 @@ fn recorded_inbox(run: &Finished) -> Vec<Entry> {
 }
 
 /// Removes the id of a signal, which the simulator derives from the position in the inbox.
-fn without_id(record: &Record) -> Record {
+pub(super) fn without_id(record: &Record) -> Record {
     let mut record = record.clone();
     if let Record::SignalKept { id, .. } | Record::SignalTaken { id, .. } = &mut record {
         id.clear();
@@ -197,10 +198,15 @@ fn without_id(record: &Record) -> Record {
     record
 }
 
-type Answer = Arc<dyn Fn(&Attempt) -> Option<(u64, Outcome)> + Send + Sync>;
+pub(super) type Answer = Arc<dyn Fn(&Attempt) -> Option<(u64, Outcome)> + Send + Sync>;
 
 /// Runs a plan on the simulated node.
-fn real(plan: &Plan, given: &Given, inbox: &[Entry], answers: Answer) -> Result<Finished, String> {
+pub(super) fn real(
+    plan: &Plan,
+    given: &Given,
+    inbox: &[Entry],
+    (answers, faults, seed): (Answer, Faults, u64),
+) -> Result<Finished, String> {
     let is_gate = |name: &str| {
         let step = plan.number_of(name);
         step.is_some_and(|step| matches!(plan.step(step).work, Work::Approval(_)))
@@ -212,7 +218,7 @@ fn real(plan: &Plan, given: &Given, inbox: &[Entry], answers: Answer) -> Result<
     let inbox = inbox.iter().filter(is_possible).cloned().collect();
     let mut fixture = Fixture::new(plan.clone(), Given { inbox, ..given.clone() });
     fixture.answers = Some(Answers(answers));
-    run(&fixture, Faults::NONE, 0).map_err(|broken| broken.why)
+    run(&fixture, faults, seed).map_err(|broken| broken.why)
 }
 
 fn record(run: &Finished) -> Result<Recording, String> {
@@ -255,7 +261,7 @@ fn records(frames: &[Frame]) -> Vec<(u64, Record)> {
 }
 
 /// Changes one place of a definition.
-fn mutate(definition: &mut Value, rng: &mut Rng) {
+pub(super) fn mutate(definition: &mut Value, rng: &mut Rng) {
     let Value::Map(root) = definition else { return };
     if let Some(Value::List(steps)) = root.get_mut("steps") {
         mutate_list(steps, rng);

@@ -183,6 +183,10 @@ impl Run<'_> {
                 let input = Input::Message { id: format!("inbox-{place}"), conversation, content, interrupt, by };
                 self.deliver(execution.unwrap_or(self.fixture.key), input)
             }
+            EntryAction::Migrate { plan } => {
+                let (version, by, reason) = (None, "owner".into(), "a test".into());
+                self.deliver(self.fixture.key, Input::Migrate { plan, version, by, reason })
+            }
             EntryAction::Decide { decision, by } => match self.gate(&entry.at, execution) {
                 Some(Gate { execution, instance, number: gate }) => {
                     self.deliver(execution, Input::Decide { instance, gate, decision, by, reason: Value::Null })

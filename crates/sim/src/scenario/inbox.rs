@@ -1,6 +1,10 @@
 //! The inputs from outside of a case, with their times.
 
-use mainspring_kernel::{diagnostic, plan::Decision, value::Value};
+use mainspring_kernel::{
+    diagnostic,
+    plan::{Decision, PlanBytes},
+    value::Value,
+};
 
 use super::reader::{Part, Reader};
 
@@ -67,6 +71,11 @@ pub enum EntryAction {
         reason: String,
         /// The user who cancels.
         by: String,
+    },
+    /// The execution continues with another plan, if it can. Scenarios have no word for it.
+    Migrate {
+        /// The plan in its stored form.
+        plan: PlanBytes,
     },
     /// The node crashes together with its calls, and recovers.
     Crash,

@@ -625,6 +625,13 @@ fn other_definitions() -> Vec<Case> {
             (CountOthers("o", "f", vec!["d"], 9), "2"),
             (ReleaseQuarantined(2), "released"),
             (CountOthers("o", "f", vec!["a"], 9), "1"),
+            (one(continues(2, 0)), "durable"),
+            (CountOthers("o", "f", vec!["a"], 9), "1"),
+            (one(Turn { workflow: Some("a"), ..continues(2, 1) }), "durable"),
+            (CountOthers("o", "f", vec!["a"], 9), "0"),
+            (CountOthers("o", "f", vec!["c"], 9), "3"),
+            (one(Turn { ends: true, ..continues(2, 2) }), "durable"),
+            (Row(2), "2::completed:with_failures o f migrated"),
         ],
     )]
 }

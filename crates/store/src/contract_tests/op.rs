@@ -18,7 +18,7 @@ use crate::{
     AuditedNotes, AwaitingParent, Batch, ClusterView, Due, EnqueueRequest, ExecutionRow, Expected, Fence, Filter,
     GateRow, InboxEntry, InboxMessage, LateReceipt, NewReceipt, Node, Origin, OtherDefinitions, Part, PartOutcome,
     PartReceipts, QuarantineRelease, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, RolloutRow, RowChange,
-    RowUsage, Signed, StartNames, Store, StoreError, StoredExecutorKey, StoredPlan, partition_of,
+    RowDefinition, RowUsage, Signed, StartNames, Store, StoreError, StoredExecutorKey, StoredPlan, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -132,6 +132,7 @@ pub(crate) struct Turn {
     pub(crate) wake_at: Option<u64>,
     pub(crate) ends: bool,
     pub(crate) id: Option<Text>,
+    /// The definition; in a later turn the one after a migration.
     pub(crate) workflow: Option<Text>,
     pub(crate) organization: Option<Text>,
     pub(crate) workflow_id: Option<Text>,
@@ -260,6 +261,11 @@ impl Turn {
                 error: None,
                 completed_at,
                 usage: self.usage(),
+                definition: self.workflow.map(|definition| RowDefinition {
+                    workflow_version: Some("3".into()),
+                    workflow_hash: Hash::of(definition.as_bytes()).prefixed(),
+                    plan_hash: plan(2).hash,
+                }),
             }),
             plans: self.plan.map(plan).into_iter().collect(),
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
@@ -716,10 +722,14 @@ fn draw_row(row: ExecutionRow) -> String {
     model.usage = Turn { execution: number(row.key), ends: is_ended, ..Turn::default() }.usage();
     model.trigger_id = row.organization.as_ref().map(|organization| format!("trigger of {organization}"));
     model.workflow_hash.clone_from(&row.workflow_hash);
+    let has_migrated = row.workflow_version.as_deref() == Some("3");
+    if has_migrated {
+        (model.workflow_version, model.plan_hash) = (row.workflow_version.clone(), plan(2).hash);
+    }
     (model.organization, model.workflow_id) = (row.organization.clone(), row.workflow_id.clone());
     assert_eq!(named, model);
     let of = [row.organization, row.workflow_id].into_iter().flatten().map(|word| format!(" {word}"));
-    let of: String = of.collect();
+    let of: String = of.chain(has_migrated.then(|| " migrated".into())).collect();
     let id = if id == row.key.to_string() { "" } else { &id };
     format!("{}:{id}:{}:{}{of}", number(row.key), row.status, row.outcome.unwrap_or_default())
 }

@@ -99,7 +99,8 @@ pub(super) async fn force_end(session: &Session, audited: &AuditedNotes<'_>) -> 
     let usage = vec![None::<i64>];
     let change = sql!("executions.sql", "executions_change");
     let requests = [
-        ask(change, &[&keys, &statuses, &outcomes, &errors, &ends, &usage, &usage]),
+        // The definition stays as it is: three lists with a null.
+        ask(change, &[&keys, &statuses, &outcomes, &errors, &ends, &usage, &usage, &outcomes, &outcomes, &outcomes]),
         ask(sql!("executions.sql", "gates_remove"), &[&key]),
         ask(sql!("inbox.sql", "messages_remove"), &[&key]),
     ];

@@ -130,6 +130,7 @@ impl<'a> Writes<'a> {
             column(rows, |(_, row)| row.usage.map(|usage| integer(usage.cost))),
         ];
         self.push(rows, sql!("executions.sql", "executions_insert"), columns);
+        let definition = |change: &'a RowChange| change.definition.as_ref();
         let columns = vec![
             column(changes, |(key, _)| key.0.to_vec()),
             column(changes, |(_, change)| change.status.as_bytes()),
@@ -138,6 +139,11 @@ impl<'a> Writes<'a> {
             column(changes, |(_, change)| change.completed_at.map(integer)),
             column(changes, |(_, change)| change.usage.map(|usage| integer(usage.tokens))),
             column(changes, |(_, change)| change.usage.map(|usage| integer(usage.cost))),
+            column(changes, |(_, change)| definition(change).map(|definition| definition.workflow_hash.as_bytes())),
+            column(changes, |(_, change)| {
+                definition(change).and_then(|definition| bytes(&definition.workflow_version))
+            }),
+            column(changes, |(_, change)| definition(change).map(|definition| &definition.plan_hash.0[..])),
         ];
         self.push(changes, sql!("executions.sql", "executions_change"), columns);
     }

@@ -63,6 +63,7 @@ pub(super) fn insert(statement: &mut Statement<'_>, key: ExecutionKey, row: &Exe
 }
 
 pub(super) fn change(statement: &mut Statement<'_>, key: ExecutionKey, change: &RowChange) -> rusqlite::Result<()> {
+    let definition = change.definition.as_ref();
     let values = params![
         key.0,
         change.status,
@@ -71,6 +72,9 @@ pub(super) fn change(statement: &mut Statement<'_>, key: ExecutionKey, change: &
         change.completed_at.map(integer),
         change.usage.map(|usage| integer(usage.tokens)),
         change.usage.map(|usage| integer(usage.cost)),
+        definition.map(|definition| &definition.workflow_hash),
+        definition.and_then(|definition| definition.workflow_version.as_ref()),
+        definition.map(|definition| definition.plan_hash.0),
     ];
     statement.execute(values).map(drop)
 }

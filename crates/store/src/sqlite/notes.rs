@@ -69,6 +69,7 @@ pub(super) fn force_end(connection: &Connection, audited: &AuditedNotes<'_>) -> 
         error: Some(FORCED_END.into()),
         completed_at: Some(note.at),
         usage: None,
+        definition: None,
     };
     let mut change = connection.prepare_cached(executions::CHANGE)?;
     executions::change(&mut change, note.execution, &ended)?;

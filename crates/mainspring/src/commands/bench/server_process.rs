@@ -6,7 +6,7 @@ use mainspring_effects::http::{Http, HttpOptions};
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{
-    App, Settings,
+    App, Outgoing, Settings,
     http::rate_limit::Rates,
     serve as serve_app,
     services::{
@@ -46,8 +46,10 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         writers: None,
         integrations: None,
         scenarios: None,
-        webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions::default()))),
-        orchestrators: Orchestrators::default(),
+        outgoing: Outgoing {
+            webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions::default()))),
+            orchestrators: Orchestrators::default(),
+        },
         encryption_keys: Arc::new(EncryptionKeys::of_installation(KEY)),
         clock: now_ms,
     };

@@ -161,7 +161,7 @@ pub(crate) async fn post(app: &App, outgoing: &Outgoing<'_>) -> Result<Delivered
         secrets: SecretUses::default(),
         progress: None,
     };
-    Ok(match app.settings.webhooks.send(&attempt).await {
+    Ok(match app.settings.outgoing.webhooks.send(&attempt).await {
         Some(outcome) => of_outcome(&outcome),
         None => Delivered::Failed(DeliveryFailure::new("http_timeout")),
     })

@@ -118,7 +118,7 @@ fn read(app: &App, row: &Stored<DuePrompt>) -> Result<Option<Due>> {
 }
 
 async fn send(app: &App, organization: &str, prompt: &Stored<Prompt>) -> Delivered {
-    let orchestrators = &app.settings.orchestrators;
+    let orchestrators = &app.settings.outgoing.orchestrators;
     // The reasons of the operator can contain paths of files, so members read a code, and the log has the reason.
     let failed = |code: &str, error: &str| {
         warn!(organization, prompt = prompt.id, error, "a prompt was not sent: {code}");

@@ -41,11 +41,14 @@ SELECT * FROM unnest(
 -- name: executions_change
 UPDATE executions
 SET status = new.status, outcome = new.outcome, error = new.error, completed_at = new.completed_at,
-    tokens = new.tokens, cost = new.cost
+    tokens = new.tokens, cost = new.cost,
+    workflow_hash = coalesce(new.workflow_hash, executions.workflow_hash),
+    workflow_version = CASE WHEN new.workflow_hash IS NULL THEN executions.workflow_version ELSE new.workflow_version END,
+    plan_hash = coalesce(new.plan_hash, executions.plan_hash)
 FROM unnest(
     CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]), CAST($3 AS BYTEA[]), CAST($4 AS BYTEA[]), CAST($5 AS BIGINT[]),
-    CAST($6 AS BIGINT[]), CAST($7 AS BIGINT[])
-) AS new (execution, status, outcome, error, completed_at, tokens, cost)
+    CAST($6 AS BIGINT[]), CAST($7 AS BIGINT[]), CAST($8 AS BYTEA[]), CAST($9 AS BYTEA[]), CAST($10 AS BYTEA[])
+) AS new (execution, status, outcome, error, completed_at, tokens, cost, workflow_hash, workflow_version, plan_hash)
 WHERE executions.execution = new.execution
 
 -- name: executions

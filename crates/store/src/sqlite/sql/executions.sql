@@ -22,7 +22,11 @@ INSERT INTO executions (
 ON CONFLICT DO NOTHING
 
 -- name: execution_change
-UPDATE executions SET status = ?2, outcome = ?3, error = ?4, completed_at = ?5, tokens = ?6, cost = ?7 WHERE execution = ?1
+UPDATE executions
+SET status = ?2, outcome = ?3, error = ?4, completed_at = ?5, tokens = ?6, cost = ?7,
+    workflow_hash = ifnull(?8, workflow_hash), workflow_version = iif(?8 IS NULL, workflow_version, ?9),
+    plan_hash = ifnull(?10, plan_hash)
+WHERE execution = ?1
 
 -- name: executions
 SELECT * FROM executions
