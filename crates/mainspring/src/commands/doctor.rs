@@ -123,6 +123,7 @@ pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliErro
     report.add(settings::tokens());
     report.add(models::check(&doctor.flags));
     models::check_tools(&doctor.flags).into_iter().for_each(|check| report.add(check));
+    models::check_runners(&doctor.flags).into_iter().for_each(|check| report.add(check));
     folder::check(&installation, &mut report);
     match &installation.location {
         StoreLocation::Folder(_) => of_file(&installation, &mut report),
