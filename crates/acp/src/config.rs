@@ -208,7 +208,8 @@ mod tests {
             name: "claude".into(),
             command: "npx".into(),
             args: vec!["-y".into(), "p".into()],
-            env: [("A".to_owned(), ConfigText::Plain("1".into())), ("KEY".to_owned(), ConfigText::Secret(secret))].into(),
+            env: [("A".to_owned(), ConfigText::Plain("1".into())), ("KEY".to_owned(), ConfigText::Secret(secret))]
+                .into(),
         };
         assert_eq!(read(text).unwrap(), [expected]);
     }

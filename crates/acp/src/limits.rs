@@ -12,7 +12,7 @@ pub const AGENTS_MAX: usize = 64;
 pub const MESSAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// The bytes of all messages of an attempt, as an agent may send updates forever.
-pub const ATTEMPT_BYTES_MAX: u64 = 512 * 1024 * 1024;
+pub const ATTEMPT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// The messages of an attempt. An agent that streams its answer sends one for each word.
 pub const MESSAGES_MAX: u64 = 1_000_000;
@@ -47,7 +47,7 @@ pub const OPTIONS_MAX: usize = 16;
 /// The bytes of an id of a session, a tool call, an option or a request, which journals and answers repeat.
 pub const ID_BYTES_MAX: usize = 1024;
 
-/// The bytes of a permission request, as people see it. More than this, and nobody reads it.
+/// The bytes of a permission request, as people see it. People do not read more.
 pub const PERMISSION_BYTES_MAX: usize = 16 * 1024;
 
 /// The bytes of a title of a tool call.

@@ -35,9 +35,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            self.messages_left = self.messages_left.checked_sub(1).ok_or_else(|| {
-                AgentError::Protocol(format!("it sent more than {MESSAGES_MAX} messages"))
-            })?;
+            self.messages_left = self
+                .messages_left
+                .checked_sub(1)
+                .ok_or_else(|| AgentError::Protocol(format!("it sent more than {MESSAGES_MAX} messages")))?;
             let read = json::value(&line);
             return read.map_err(|error| AgentError::Protocol(format!("it wrote a line that is no message: {error}")));
         }
@@ -55,9 +56,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             if self.line.len() + part.len() > MESSAGE_BYTES_MAX {
                 return Err(AgentError::Protocol(format!("it wrote a line of more than {MESSAGE_BYTES_MAX} bytes")));
             }
-            self.bytes_left = self.bytes_left.checked_sub(used as u64).ok_or_else(|| {
-                AgentError::Protocol(format!("it wrote more than {ATTEMPT_BYTES_MAX} bytes"))
-            })?;
+            self.bytes_left = self
+                .bytes_left
+                .checked_sub(used as u64)
+                .ok_or_else(|| AgentError::Protocol(format!("it wrote more than {ATTEMPT_BYTES_MAX} bytes")))?;
             self.line.extend_from_slice(part);
             self.input.consume(used);
             if end.is_some() {

@@ -91,12 +91,7 @@ impl LiveAgent {
 }
 
 /// Starts the process, runs the session, and ends the process.
-async fn run(
-    starter: Arc<dyn StartProcess>,
-    spec: ProcessSpec,
-    task: Task,
-    mut link: Link,
-) -> Result<End, AgentError> {
+async fn run(starter: Arc<dyn StartProcess>, spec: ProcessSpec, task: Task, mut link: Link) -> Result<End, AgentError> {
     let is_new = task.resume.is_none();
     let Started { output, input, process } = starter.start(&spec).await.map_err(AgentError::NotStarted)?;
     let mut session = Session::new(output, input, task);

@@ -21,7 +21,7 @@ pub(crate) const AUTH_REQUIRED: i64 = -32000;
 pub(crate) enum Message {
     /// A request, which gets an answer with its id.
     Request { id: Value, method: String, params: Value },
-    /// A notification.
+    /// A message that gets no answer.
     Notification { method: String, params: Value },
     /// The answer to a request, by its number.
     Response { id: u64, result: Result<Value, (i64, String)> },
@@ -69,22 +69,22 @@ fn message(fields: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     Value::map([("jsonrpc", "2.0".into())].into_iter().chain(fields))
 }
 
-/// A request with a number.
+/// `{jsonrpc, id, method, params}`, whose answer has the number.
 pub(crate) fn request(id: u64, method: &str, params: Value) -> Value {
     message([("id", id.into()), ("method", method.into()), ("params", params)])
 }
 
-/// A notification.
+/// `{jsonrpc, method, params}`, which gets no answer.
 pub(crate) fn notification(method: &str, params: Value) -> Value {
     message([("method", method.into()), ("params", params)])
 }
 
-/// The answer to a request.
+/// `{jsonrpc, id, result}`.
 pub(crate) fn response(id: Value, result: Value) -> Value {
     message([("id", id), ("result", result)])
 }
 
-/// The refusal of a request.
+/// `{jsonrpc, id, error}`.
 pub(crate) fn refusal(id: Value, code: i64, why: &str) -> Value {
     message([("id", id), ("error", Value::map([("code", code.into()), ("message", why.into())]))])
 }

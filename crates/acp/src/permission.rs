@@ -50,7 +50,8 @@ impl Permission {
         let class = kind.class().unwrap_or(EffectClass::Destructive);
         words.insert("kind".into(), kind.name().into());
         words.insert("class".into(), class.name().into());
-        let is_small = title.len() <= TITLE_BYTES_MAX && json::compact(&words.clone().into()).len() <= PERMISSION_BYTES_MAX;
+        let is_small =
+            title.len() <= TITLE_BYTES_MAX && json::compact(&words.clone().into()).len() <= PERMISSION_BYTES_MAX;
         let digest = digest(runner, &words.clone().into());
         let shown = is_small.then(|| shown(words));
         let [allow, reject] = options(params)?;

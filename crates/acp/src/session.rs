@@ -12,12 +12,11 @@ use tokio::{
 
 use crate::{
     error::{AgentError, too_many_requests},
-    limits::{
-        BEGIN_TIMEOUT, CANCEL_TIMEOUT, HOLD_TIMEOUT, ID_BYTES_MAX, PERMISSIONS_WAITING_MAX, START_TIMEOUT,
-    },
+    limits::{BEGIN_TIMEOUT, CANCEL_TIMEOUT, HOLD_TIMEOUT, ID_BYTES_MAX, PERMISSIONS_WAITING_MAX, START_TIMEOUT},
     lines::Lines,
     message::{
-        self, AUTH_REQUIRED, INVALID_REQUEST, METHOD_NOT_FOUND, Message, VERSION, notification, refusal, request, response,
+        self, AUTH_REQUIRED, INVALID_REQUEST, METHOD_NOT_FOUND, Message, VERSION, notification, refusal, request,
+        response,
     },
     permission::{Permission, canceled, verdict},
     transcript::Transcript,
@@ -74,7 +73,7 @@ pub(crate) struct Link {
 pub(crate) enum End {
     /// The agent has answered. The output of the step.
     Answered(Value),
-    /// It was stopped. What there was of the output.
+    /// It was stopped. The output so far.
     Stopped(Value),
 }
 
@@ -227,12 +226,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
         if self.is_canceled {
             return self.lines.send(&response(id, canceled())).await;
         }
-        let permission =
-            Permission::read(&self.task.runner, params, &self.transcript).map_err(AgentError::Protocol)?;
+        let permission = Permission::read(&self.task.runner, params, &self.transcript).map_err(AgentError::Protocol)?;
         let is_allowed = match verdict(&self.task.permissions, permission.kind) {
             Verdict::Allow => true,
             Verdict::Deny => false,
-            // Nobody could read it.
+            // People could not read it.
             Verdict::Ask if permission.question(&self.task.runner).is_none() => false,
             Verdict::Ask => match self.task.given.take() {
                 Some((digest, is_allowed)) if digest == permission.digest => is_allowed,
@@ -331,4 +329,3 @@ fn rejected(method: &'static str, code: i64, message: String) -> AgentError {
         _ => AgentError::Rejected { method, code, message },
     }
 }
-

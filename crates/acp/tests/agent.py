@@ -39,8 +39,8 @@ def note(name, text):
         file.write(text + "\n")
 
 
-def update(kind, **fields):
-    send({"method": "session/update", "params": {"sessionId": state["session"], "update": {"sessionUpdate": kind, **fields}}})
+def update(what, **fields):
+    send({"method": "session/update", "params": {"sessionId": state["session"], "update": {"sessionUpdate": what, **fields}}})
 
 
 def say(text):
@@ -115,8 +115,9 @@ def hostile():
             sys.stdout.write("x" * (1024 * 1024))
             sys.stdout.flush()
     elif MODE == "updates":
-        text = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x" * 1_500_000}}
+        text = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}}
         line = json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s-1", "update": text}})
+        line += " " * 1_500_000
         while True:
             sys.stdout.write(line + "\n")
     elif MODE == "forged":

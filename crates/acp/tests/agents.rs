@@ -52,7 +52,8 @@ impl Bench {
             env: BTreeMap::from([("KEY".to_owned(), ConfigText::Secret(reference))]),
         };
         let permissions = [("read", "allow".into()), ("delete", "ask".into()), ("execute", "deny".into())];
-        let params = [("runner", "tester".into()), ("goal", "Tidy up".into()), ("permissions", Value::map(permissions))];
+        let params =
+            [("runner", "tester".into()), ("goal", "Tidy up".into()), ("permissions", Value::map(permissions))];
         let attempt = Attempt {
             execution: ExecutionKey::new(0, [0; 10]),
             root: ExecutionKey::new(0, [0; 10]),
@@ -144,7 +145,10 @@ async fn permissions_are_allowed_asked_and_denied() {
         let outcome = said(&bench.perform().await);
         assert_eq!(bench.file("log"), format!("read yes\n{expected}\nexecute no\n"));
         assert!(outcome.contains(r#""text":"Here is the result: "#), "{outcome}");
-        assert!(outcome.contains(r#""usage":{"inputTokens":5,"outputTokens":2,"toolCalls":3,"totalTokens":7}"#), "{outcome}");
+        assert!(
+            outcome.contains(r#""usage":{"inputTokens":5,"outputTokens":2,"toolCalls":3,"totalTokens":7}"#),
+            "{outcome}"
+        );
         assert!(outcome.contains(r#""kind":"execute","status":"failed""#), "{outcome}");
         assert_eq!(bench.file("sessions"), "new\n");
     }
@@ -249,7 +253,10 @@ async fn hostile_agents_fail_the_step() {
         ("options", "options of the same id"),
         ("garbage", "a line that is no message"),
         ("methods", r#""text":"[-32601, -32601, -32601, -32601, -32600]""#),
-        ("refusal", "runner_failed: step `work`: the agent `tester` stopped without a final answer, for the reason \"refusal\""),
+        (
+            "refusal",
+            "runner_failed: step `work`: the agent `tester` stopped without a final answer, for the reason \"refusal\"",
+        ),
         ("secret", r#""text":"the key is ***""#),
         ("updates", "runner_protocol"),
     ] {

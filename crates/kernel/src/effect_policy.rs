@@ -23,8 +23,8 @@ use crate::{
     flow::Surroundings,
     limits::{APPROVAL_COUNT_MAX, EFFECT_RULES_MAX},
     plan::{
-        ClassSource, EffectClass, Guard, Loop, Over, PERMISSIONS, PROPOSE_TOOL, Pattern, Plan, RUNNER_EFFECT, RuleError,
-        RuleReader, Verdict, VerdictRules, Work,
+        ClassSource, EffectClass, Guard, Loop, Over, PERMISSIONS, PROPOSE_TOOL, Pattern, Plan, RUNNER_EFFECT,
+        RuleError, RuleReader, Verdict, VerdictRules, Work,
     },
     template::Template,
     value::Value,

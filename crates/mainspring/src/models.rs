@@ -44,7 +44,11 @@ pub(crate) fn executor(
 pub(crate) fn mistakes(settings: &ObjectSettings) -> impl Iterator<Item = String> {
     let of_models = parse(&settings.path, &settings.models).err().map(|error| error.failure.message);
     let of_tools = tool_servers::mistakes(settings);
-    of_models.into_iter().chain(of_tools).chain(runners::mistakes(settings)).map(|mistake| format!("{mistake}; steps that use these settings fail"))
+    of_models
+        .into_iter()
+        .chain(of_tools)
+        .chain(runners::mistakes(settings))
+        .map(|mistake| format!("{mistake}; steps that use these settings fail"))
 }
 
 /// Makes an executor of models. It connects to the addresses of the models and to no other one, on behalf of all

@@ -57,7 +57,7 @@ const RULES: &str = "policy:\n  verdicts: {tester.execute: deny}";
 
 /// The command ends while a person is asked, and with it the agent. Its session is loaded with the decision.
 #[test]
-fn permissions_are_allowed_asked_and_denied_and_the_session_goes_on() {
+fn permissions_are_allowed_asked_and_denied_and_the_session_continues() {
     let bench = Bench::new("loads", WORKFLOW, RULES);
     let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert!(said.contains("waiting_approval"), "{said}");
@@ -74,7 +74,7 @@ fn permissions_are_allowed_asked_and_denied_and_the_session_goes_on() {
 }
 
 #[test]
-fn a_denied_permission_is_an_answer_and_the_agent_goes_on() {
+fn a_denied_permission_is_an_answer_and_the_agent_continues() {
     let bench = Bench::new("loads", WORKFLOW, RULES);
     bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
     let said = bench.succeeds(&["deny", "e1", "--json"]);
@@ -82,7 +82,7 @@ fn a_denied_permission_is_an_answer_and_the_agent_goes_on() {
 }
 
 #[test]
-fn a_session_goes_on_after_a_kill() {
+fn a_session_continues_after_a_kill() {
     let rules = "policy:\n  verdicts: {tester.execute: deny}\n  classes: {tester.delete: write}";
     let bench = Bench::new("blocks", WORKFLOW, rules);
     let pipe = bench.dir.root().join("pipe");

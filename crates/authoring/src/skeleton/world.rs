@@ -67,7 +67,9 @@ impl World {
         match &step.work {
             work if work.runner().is_some() => {
                 let mut output = samples::answer();
-                if let (Value::Map(fields), Some(value)) = (&mut output, step.output_schema.as_ref().map(samples::of_schema)) {
+                if let (Value::Map(fields), Some(value)) =
+                    (&mut output, step.output_schema.as_ref().map(samples::of_schema))
+                {
                     fields.insert("value".into(), value);
                 }
                 self.outputs.insert(number, output);

@@ -20,7 +20,8 @@ use crate::{
     failure::{Class, Failure},
     form::Form,
     instance::Instance,
-    limits::{APPROVAL_TTL_DEFAULT_MS, FORM_MESSAGE_BYTES_MAX, HANDLE_BYTES_MAX, PINNED_TOOLS_MAX, REPORTS_MAX,
+    limits::{
+        APPROVAL_TTL_DEFAULT_MS, FORM_MESSAGE_BYTES_MAX, HANDLE_BYTES_MAX, PINNED_TOOLS_MAX, REPORTS_MAX,
         RUNNER_REPORTS_MAX,
     },
     plan::Decision,
@@ -154,11 +155,15 @@ impl Decider<'_> {
         }
         match self.state.plan.step(instance.step).work.runner() {
             Some(_) if reports >= RUNNER_REPORTS_MAX => {
-                let why = format!("the agent asked for more than {RUNNER_REPORTS_MAX} permissions; allow more by `policy`");
+                let why =
+                    format!("the agent asked for more than {RUNNER_REPORTS_MAX} permissions; allow more by `policy`");
                 return invalid("runner_requests_exceeded", why);
             }
             None if reports >= REPORTS_MAX => {
-                return invalid("tool_reports_exceeded", format!("the tool server asked more than {REPORTS_MAX} times"));
+                return invalid(
+                    "tool_reports_exceeded",
+                    format!("the tool server asked more than {REPORTS_MAX} times"),
+                );
             }
             _ => {}
         }

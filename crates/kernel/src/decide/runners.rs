@@ -22,7 +22,8 @@ impl Decider<'_> {
         }
         let text = fields.get("text").and_then(Value::as_text).unwrap_or_default();
         let value = read_answer(text).map_err(|why| {
-            let message = format!("step `{}`: the answer of the agent has no value: {why}", instance.name(&self.state.plan));
+            let message =
+                format!("step `{}`: the answer of the agent has no value: {why}", instance.name(&self.state.plan));
             Failure::new(Class::Invalid, "invalid_output", message).with_details(result.clone())
         })?;
         let mut fields = fields.clone();

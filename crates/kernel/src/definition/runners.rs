@@ -62,8 +62,10 @@ impl Reader<'_, '_> {
 pub(super) fn check_budget(has_budget: bool, outline: &Outline<'_>, report: &mut Report<'_>) {
     let entries = outline.entries.iter().filter(|entry| entry.is_first() && is_runner(entry.kind, &entry.fields));
     for entry in entries.filter(|_| has_budget) {
-        let message = "`constraints.budget` does not limit an agent with `runner`, whose usage is not known before it ends";
-        let help = "remove the budget and bound the step with `timeoutMs`, or run the agent in a workflow without a budget";
+        let message =
+            "`constraints.budget` does not limit an agent with `runner`, whose usage is not known before it ends";
+        let help =
+            "remove the budget and bound the step with `timeoutMs`, or run the agent in a workflow without a budget";
         report.error_at_key(diagnostic::MISPLACED_KEY, &entry.fields.path.key("runner"), message, help);
     }
 }

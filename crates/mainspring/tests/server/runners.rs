@@ -76,7 +76,7 @@ fn steps(client: &Client, id: &str) -> String {
 }
 
 #[test]
-fn a_contained_agent_waits_for_a_permission_and_goes_on() {
+fn a_contained_agent_waits_for_a_permission_and_continues() {
     let bench = Bench::new("asks");
     let owner = bench.server.owner();
     let (id, status) = bench.run(&owner, "tidies");
@@ -88,7 +88,7 @@ fn a_contained_agent_waits_for_a_permission_and_goes_on() {
     let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200);
     assert_eq!(ended.text_at("status"), "completed", "{}", steps(&owner, &id));
     assert_eq!(bench.file("log"), "read yes\ndelete yes\nexecute no\n");
-    assert_eq!(bench.file("sessions"), "new\n", "the same process went on");
+    assert_eq!(bench.file("sessions"), "new\n", "the same process continued");
 }
 
 #[test]

@@ -9,7 +9,13 @@ use alloc::{
 
 use super::{Fixed, Schema, Shape, tables::RESPONSE, walk::kinds_of};
 use crate::{
-    definition::{agents::{is_conversation, is_runner}, help::Help, references::Reader, report::named, suggest::adapt::flow},
+    definition::{
+        agents::{is_conversation, is_runner},
+        help::Help,
+        references::Reader,
+        report::named,
+        suggest::adapt::flow,
+    },
     diagnostic,
     document::Path,
     fix::Fix,

@@ -37,9 +37,11 @@ pub(super) fn check_runners(flags: &ServerFlags) -> Option<Check> {
         return Some(Check::warning("agents", message, "install it, or give its path as `command`; its steps fail"));
     }
     let declared = |name: &str| settings.secrets.as_map().is_some_and(|secrets| secrets.contains_key(name));
-    let missing = agents.iter().find_map(|agent| Some((agent, agent.secrets().find(|secret| !declared(&secret.name))?)));
+    let missing =
+        agents.iter().find_map(|agent| Some((agent, agent.secrets().find(|secret| !declared(&secret.name))?)));
     if let Some((agent, secret)) = missing {
-        let message = format!("the agent `{}` uses the secret `{}`, which `secrets` does not name", agent.name, secret.name);
+        let message =
+            format!("the agent `{}` uses the secret `{}`, which `secrets` does not name", agent.name, secret.name);
         let help = "add it to `secrets`, unless each organization stores its own; otherwise its steps fail";
         return Some(Check::warning("agents", message, help));
     }
