@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::{
     client::{Client, Reply},
-    process::{Organization, Server},
+    process::Server,
     start::{save, start},
     support::yaml,
 };

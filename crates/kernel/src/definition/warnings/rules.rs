@@ -48,9 +48,8 @@ fn names(work: &Work) -> impl Iterator<Item = &str> {
 
 /// True if a permission request of an agent of others can have the name.
 fn is_of_runner(pattern: &Pattern, plan: &Plan) -> bool {
-    let matches = |runner: &str| {
-        ToolKind::ALL.into_iter().any(|kind| pattern.matches(&format!("{runner}.{}", kind.name())))
-    };
+    let matches =
+        |runner: &str| ToolKind::ALL.into_iter().any(|kind| pattern.matches(&format!("{runner}.{}", kind.name())));
     plan.steps.iter().filter_map(|step| step.work.runner()).any(matches)
 }
 
