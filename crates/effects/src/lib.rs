@@ -7,5 +7,6 @@ mod executor;
 pub mod http;
 pub mod secrets;
 pub mod shell;
+pub mod stdio;
 
 pub use executor::*;

@@ -22,12 +22,13 @@ mod loops;
 mod messages;
 mod migrate;
 mod reports;
+mod runners;
 mod waits;
 
 pub use budgets::usage_of;
 pub use children::{canceled_by, child_key, child_key_of};
 pub use leases::{PeriodRaise, raises};
-pub use reports::{Words, unfit_answer};
+pub use reports::{Words, is_permission, unfit_answer};
 pub use {begin::too_deep, evaluations::unfit_input};
 
 use alloc::{

@@ -59,6 +59,7 @@ pub(crate) mod references;
 mod report;
 mod retry;
 mod root;
+mod runners;
 mod schema_fit;
 mod schema_words;
 mod schemas;
@@ -200,6 +201,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     let is_whole = steps.len() == outline.entries.len();
     let graph = edges.as_ref().filter(|_| is_whole).and_then(|edges| edges::graph(edges, &outline, &steps, report));
     let trust = flows::trust(&outline, report);
+    runners::check_budget(root.constraints.budget.is_some(), &outline, report);
     if report.has_errors() {
         return None;
     }

@@ -16,6 +16,7 @@ use alloc::{
 mod agents;
 mod flows;
 mod levels;
+mod runners;
 mod tree;
 
 use crate::{
@@ -23,8 +24,8 @@ use crate::{
     flow::Surroundings,
     limits::{APPROVAL_COUNT_MAX, EFFECT_RULES_MAX},
     plan::{
-        ClassSource, EffectClass, Guard, Loop, Over, PROPOSE_TOOL, Pattern, Plan, RuleError, RuleReader, Verdict,
-        VerdictRules, Work,
+        ClassSource, EffectClass, Guard, Loop, Over, PERMISSIONS, PROPOSE_TOOL, Pattern, Plan, RUNNER_EFFECT,
+        RuleError, RuleReader, Verdict, VerdictRules, Work,
     },
     template::Template,
     value::Value,
@@ -112,6 +113,8 @@ impl<'a> Call<'a> {
             "bash" => Self::BuiltIn(effect, EffectClass::Execute),
             "http" => Self::BuiltIn(effect, of_method(text("method"))),
             PROPOSE_TOOL => Self::BuiltIn(effect, EffectClass::Write),
+            // It runs what its goal asks for, also without a permission request.
+            RUNNER_EFFECT => Self::BuiltIn("agent", EffectClass::Execute),
             _ => Self::BuiltIn(effect, EffectClass::Model),
         })
     }
@@ -366,11 +369,15 @@ impl EffectPolicy {
     pub fn guarded_within(&self, plan: &Arc<Plan>, organization: Option<&str>, around: &Surroundings) -> Arc<Plan> {
         let guards = self.guards_within(plan, organization, around);
         let models = self.terms_for(plan);
-        if guards.is_empty() && models.is_none() {
+        let permissions = self.permissions(plan, organization, around);
+        if guards.is_empty() && models.is_none() && permissions.is_empty() {
             return plan.clone();
         }
         let mut plan = Plan::clone(plan);
         plan.models = models;
+        for (step, verdicts) in permissions {
+            plan.steps[step as usize].work.set_param(PERMISSIONS, verdicts);
+        }
         let mut tables = self.tool_guards(&plan, organization, around);
         for (step, guard) in guards {
             plan.steps[step as usize].guard = Some(guard);

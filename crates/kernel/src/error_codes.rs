@@ -12,6 +12,7 @@ mod api;
 mod commands;
 mod diagnostics;
 mod executions;
+mod runners;
 mod tools;
 
 /// An error code of one origin.
@@ -79,7 +80,7 @@ impl ErrorCode {
 
 /// Returns all codes, grouped by origin.
 pub fn all() -> impl Iterator<Item = &'static ErrorCode> {
-    let executions = executions::CODES.iter().chain(&tools::CODES).chain(&diagnostics::CODES);
+    let executions = executions::CODES.iter().chain(&tools::CODES).chain(&runners::CODES).chain(&diagnostics::CODES);
     executions.chain(&api::CODES).chain(&commands::CODES)
 }
 

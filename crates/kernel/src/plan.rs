@@ -28,6 +28,7 @@ mod encode;
 mod graph;
 mod messages;
 mod retry;
+mod runner;
 mod variables;
 mod work;
 
@@ -38,6 +39,7 @@ pub use effect_rules::{ClassSource, EffectClass, Guard, Pattern, RuleError, Verd
 pub use encode::{PlanBytes, PlanError};
 pub use graph::{Edge, EdgeKind, Graph, Pull, SourceEnd};
 pub use retry::{Backoff, Delay, Matcher, Retry, is_code};
+pub use runner::{ANSWER_SCHEMA, PERMISSIONS, RUNNER_EFFECT, ToolKind};
 pub use variables::{VARIABLE_TYPES, Variable, VariableType};
 pub use work::{Decision, Gate, Loop, Over, Work};
 
@@ -267,7 +269,7 @@ impl Plan {
 
     /// True if a step calls a model.
     pub fn has_agents(&self) -> bool {
-        self.steps.iter().any(|step| step.work.kind() == "agent")
+        self.steps.iter().any(|step| step.work.kind() == "agent" && step.work.runner().is_none())
     }
 
     /// Returns the outermost steps that no other step waits for, except `return` steps: a `return` sets the output

@@ -1,10 +1,13 @@
 //! Tests of the policy of effects: the table of classes, levels and outcomes, names, and mistakes in rules.
 
+use std::sync::Arc;
+
 use mainspring_kernel::{
     definition::{Syntax, compile, denied_calls, read},
     diagnostic::{Diagnostic, Severity},
     effect_policy::{Call, EffectPolicy},
-    plan::{EffectClass, Verdict, VerdictRules},
+    plan::{EffectClass, Verdict, VerdictRules, Work},
+    template::Template,
     value::Value,
 };
 
@@ -322,4 +325,39 @@ fn rules_for_a_server_of_another_node_hold() {
     }
     let judged = policy("{}").judge(Call::Tool("own.get"), None, &rules("{own.get: deny}"));
     assert_eq!(judged.verdict, Verdict::Deny, "a rule of the workflow");
+}
+
+/// The verdicts for the permission requests of an agent of others, as `KIND=VERDICT`, in the plan of an execution.
+fn permissions(text: &str, workflow: &str) -> String {
+    let definition = format!("{workflow}steps: [{{id: a, type: agent, runner: coder, goal: g}}]");
+    let document = read(definition.as_bytes(), Syntax::Yaml).expect("it reads");
+    let plan = Arc::new(compile(&document).expect("it compiles").plan);
+    let guarded = policy(text).guarded(&plan, None);
+    let Work::Effect { params: Template::Literal(params), .. } = &guarded.steps[0].work else { panic!("{guarded:?}") };
+    let verdicts = params.get("permissions").and_then(Value::as_map).expect("verdicts");
+    let words = verdicts.iter().map(|(kind, verdict)| format!("{kind}={}", verdict.as_text().unwrap_or_default()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn permission_requests_of_agents_are_judged_before_the_agent_starts() {
+    let usual = "delete=ask edit=allow execute=allow fetch=allow move=allow other=ask read=allow search=allow \
+                 switch_mode=ask think=allow";
+    assert_eq!(permissions("{}", ""), usual);
+    let check = |text: &str, workflow: &str, expected: &str| {
+        let judged = permissions(text, workflow);
+        assert!(judged.split(' ').any(|one| one == expected), "{text}: {judged} lacks {expected}");
+    };
+    check("verdicts: {coder.execute: deny}", "", "execute=deny");
+    check("verdicts: {other.execute: deny}", "", "execute=allow");
+    check("verdicts: {write: ask}", "", "edit=ask");
+    check("classes: {coder.fetch: message}", "", "fetch=ask");
+    check("verdicts: {destructive: allow}", "", "delete=allow");
+    // A kind that says nothing is not covered by a rule for the class that is assumed.
+    check("verdicts: {destructive: allow}", "", "other=ask");
+    check("verdicts: {coder.other: allow}", "", "other=allow");
+    // A lower level tightens, and labels do as well: a model writes the arguments.
+    check("verdicts: {coder.edit: deny}", "policy: {effects: {coder.edit: allow}}\n", "edit=deny");
+    check("{}", "policy: {effects: {coder.read: ask}}\n", "read=ask");
+    check("flows: {untrusted: {write: ask}}", "", "edit=ask");
 }

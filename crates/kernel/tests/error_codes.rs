@@ -31,7 +31,7 @@ fn root() -> PathBuf {
 /// The sources of the crates that report errors, without their unit tests.
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for name in ["effects", "engine", "kernel", "mainspring", "mcp", "models", "sandbox", "server", "store"] {
+    for name in ["acp", "effects", "engine", "kernel", "mainspring", "mcp", "models", "sandbox", "server", "store"] {
         let mut folders = vec![root().join("crates").join(name).join("src")];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).expect("the folder is read") {

@@ -19,6 +19,7 @@ pub mod read_limited;
 #[cfg(feature = "tools")]
 mod recording_file;
 pub mod runner;
+mod runners;
 mod scripts;
 mod secrets;
 mod server_settings;

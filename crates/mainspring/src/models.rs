@@ -25,7 +25,7 @@ use mainspring_models::{
 
 use crate::{
     error::CliError,
-    read_limited,
+    read_limited, runners,
     secrets::NodeSecrets,
     server_settings::{ObjectSettings, object_settings},
     tool_servers,
@@ -43,11 +43,15 @@ pub(crate) fn executor(
     }
 }
 
-/// Returns the mistakes in `mcpServers` and `models`, which fail the steps that use them and no other ones.
+/// Returns the mistakes in `mcpServers`, `models` and `agents`, which fail the steps that use them and no other ones.
 pub(crate) fn mistakes(settings: &ObjectSettings) -> impl Iterator<Item = String> {
     let of_models = parse(&settings.path, &settings.models).err().map(|error| error.failure.message);
     let of_tools = tool_servers::mistakes(settings);
-    of_models.into_iter().chain(of_tools).map(|mistake| format!("{mistake}; steps that use these settings fail"))
+    of_models
+        .into_iter()
+        .chain(of_tools)
+        .chain(runners::mistakes(settings))
+        .map(|mistake| format!("{mistake}; steps that use these settings fail"))
 }
 
 /// Makes an executor of models. It connects to the addresses of the models and to no other one, on behalf of all

@@ -69,6 +69,8 @@ pub struct Rules {
     pub tools: Option<Arc<dyn Executor>>,
     /// The executor of `agent` steps, where models are available.
     pub agents: Option<Arc<dyn Executor>>,
+    /// The executor of `agent` steps with `runner`, where commands may be started.
+    pub runners: Option<Arc<dyn Executor>>,
     /// The executor of proposals of agents, at nodes of a server.
     pub changes: Option<Arc<dyn Executor>>,
     /// The source of the secrets that steps use.
@@ -86,7 +88,7 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     }
     let grace: Duration = GRACE_DEFAULT;
     hidden_env.extend(rules.secrets.iter().flat_map(|secrets| secrets.variables().map(String::from)));
-    let Rules { scripts, needs_workspace, tools, agents, changes, secrets, budgets: _ } = rules;
+    let Rules { scripts, needs_workspace, tools, agents, runners, changes, secrets, budgets: _ } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
@@ -95,6 +97,7 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(Shell::new(options)), Arc::new(http)];
     executors.extend(tools);
     executors.extend(agents);
+    executors.extend(runners);
     executors.extend(changes);
     Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>))
 }

@@ -76,6 +76,9 @@ const POLICY: &str = "policy";
 /// The key of the models. They have no flag and no variable either.
 const MODELS: &str = "models";
 
+/// The agents of others.
+const AGENTS: &str = "agents";
+
 /// The prices of the models.
 const PRICES: &str = "prices";
 
@@ -100,6 +103,8 @@ pub(crate) struct ObjectSettings {
     pub(crate) tool_servers: Value,
     /// `models`; null without one.
     pub(crate) models: Value,
+    /// `agents`; null without one.
+    pub(crate) agents: Value,
     /// `prices`; null without one.
     pub(crate) prices: Value,
     /// `orchestrators`; null without one.
@@ -381,7 +386,7 @@ impl File {
         let names: Vec<&str> = KEYS
             .iter()
             .map(|(name, _)| *name)
-            .chain([TOOL_SERVERS, MODELS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, SECRETS, VAULT])
+            .chain([TOOL_SERVERS, MODELS, AGENTS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, SECRETS, VAULT])
             .collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
@@ -395,6 +400,7 @@ impl File {
             path: self.path.clone(),
             tool_servers: part(TOOL_SERVERS),
             models: part(MODELS),
+            agents: part(AGENTS),
             prices: part(PRICES),
             orchestrators: part(ORCHESTRATORS),
             budgets: part(BUDGETS),

@@ -113,6 +113,7 @@ mod enabled {
         Adopted, AttemptName, BoxFuture, CancelHandle, CancelSignal, Executor,
         http::{CONNECT_TIMEOUT_DEFAULT, SystemResolver, TlsRoots},
         shell::contain::Scripts,
+        stdio::{InContainers, ProcessSpec, StartProcess, Started, Uncontained},
     };
     use mainspring_engine::evaluator::{ForTenant, evaluate};
     use mainspring_kernel::{
@@ -128,12 +129,10 @@ mod enabled {
     use mainspring_mcp::{
         ToolError, config,
         connection::{Access, Scope},
-        contained::InContainers,
         executor::{CheckArguments, Tools, pinned_digest},
         http::HttpAccess,
         limits::IDLE_TIMEOUT,
         pool::Pool,
-        process::{ProcessSpec, StartProcess, Started, Uncontained},
     };
     use mainspring_models::tools::{ToolDefinition, ToolSource};
     use mainspring_server::services::{

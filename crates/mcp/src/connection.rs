@@ -12,6 +12,7 @@ use std::{
 use mainspring_effects::{
     BoxFuture, CancelSignal,
     secrets::{Purpose, Redactor, SecretSource, SecretUser, read_reference},
+    stdio::{ProcessSpec, RunningProcess, StartProcess, Started, directory},
 };
 use mainspring_kernel::{effect::Outcome, hash::Hash, value::Value};
 use rmcp::{
@@ -41,7 +42,6 @@ use crate::{
     json::to_object,
     limits::{CALLS_MAX, CANCEL_TIMEOUT, LIST_TIMEOUT, LISTED_BYTES_MAX, START_TIMEOUT, TOOL_PAGES_MAX},
     outcome::{outcome, unknown_form},
-    process::{ProcessSpec, RunningProcess, StartProcess, Started, directory},
     tool::{ToolList, ToolReader},
     transport::{Guard, Guarded, Lines, closed},
 };

@@ -10,7 +10,6 @@
 //! | [`connection`] | one connection: protocol version, list of tools, calls |
 //! | `transport` | bounds on the messages of a server; messages as lines |
 //! | [`http`] | reaches a server over streamable HTTP |
-//! | [`process`], [`contained`] | start the process of a stdio server: as this user, or in a container |
 //! | [`pool`] | connections that are open, and when they close |
 //! | `lookup` | the server of a tool, by its name |
 //! | [`executor`] | performs the attempts of `tool` steps |
@@ -22,7 +21,6 @@
 
 pub mod config;
 pub mod connection;
-pub mod contained;
 mod error;
 pub mod executor;
 mod forms;
@@ -34,7 +32,6 @@ mod live;
 mod lookup;
 mod outcome;
 pub mod pool;
-pub mod process;
 mod report;
 mod task;
 pub mod tool;

@@ -58,12 +58,6 @@ pub const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time between the cancellation of a call and the end of the wait for its notification to be sent.
 pub const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The time between SIGTERM and SIGKILL for the process of a server.
-pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The bytes of a server's standard error that are kept, for error messages.
-pub const STDERR_BYTES_MAX: usize = 4 * 1024;
-
 /// The bytes of a server's text that an error message quotes.
 pub const QUOTED_BYTES_MAX: usize = 2 * 1024;
 
@@ -73,9 +67,6 @@ pub const CONNECTIONS_MAX: usize = 32;
 
 /// The calls that wait for or use one connection.
 pub const CALLS_MAX: usize = 1_024;
-
-/// The time to wait for the last lines of a server that broke its connection.
-pub const ERROR_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Failed attempts in a row to resume a stream of events that ended before the answer.
 pub const RESUMES_MAX: usize = 5;

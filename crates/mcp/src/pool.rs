@@ -190,13 +190,15 @@ async fn close(entry: Entry) {
 
 #[cfg(test)]
 mod tests {
-    use mainspring_effects::http::{SystemResolver, TlsRoots};
+    use mainspring_effects::{
+        http::{SystemResolver, TlsRoots},
+        stdio::Uncontained,
+    };
 
     use super::*;
     use crate::{
         config::{StdioConfig, TransportConfig},
         http::HttpAccess,
-        process::Uncontained,
     };
 
     #[tokio::test]

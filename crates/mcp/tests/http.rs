@@ -20,6 +20,7 @@ use axum::{
 use mainspring_effects::{
     CancelHandle, Executor,
     http::{SystemResolver, TlsRoots},
+    stdio::Uncontained,
 };
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -34,7 +35,6 @@ use mainspring_mcp::{
     executor::Tools,
     http::HttpAccess,
     pool::Pool,
-    process::Uncontained,
 };
 use serde_json::json;
 use tokio::{

@@ -1,6 +1,6 @@
 //! The capabilities of a step: what it calls, with which secrets, and its class of side effects.
 
-use mainspring_kernel::value::Value;
+use mainspring_kernel::{plan::RUNNER_EFFECT, value::Value};
 use url::Url;
 
 use crate::{
@@ -45,7 +45,7 @@ impl Kind {
             Self::Host => ("host", &HOST_ADDED, &["url"]),
             Self::Secret => ("secret", &SECRET_ADDED, &["env", "headers", "arguments", "input"]),
             Self::Model => ("model", &MODEL_ADDED, &["model"]),
-            Self::Agent => ("agent", &AGENT_ADDED, &["agent"]),
+            Self::Agent => ("agent", &AGENT_ADDED, &["runner", "agent"]),
             Self::Workflow => ("workflow", &WORKFLOW_ADDED, &["workflow"]),
         }
     }
@@ -59,6 +59,8 @@ pub(crate) fn class_of(node: &Node) -> usize {
             Some("GET" | "HEAD" | "OPTIONS") => "read",
             _ => "write",
         },
+        // It runs the commands that its goal asks for.
+        RUNNER_EFFECT => "execute",
         "agent" => match tools(node) {
             [] => "model",
             tools if tools.iter().any(|tool| tool.as_text() == Some("bash")) => "execute",
@@ -86,6 +88,7 @@ pub(crate) fn capabilities(node: &Node) -> Vec<Capability> {
             }
         }
         "subworkflow" => add(Kind::Workflow, node.text("workflow")),
+        RUNNER_EFFECT => add(Kind::Agent, text("runner").unwrap_or_default()),
         kind @ ("agent" | "agent_message") => {
             add(Kind::Agent, text("agent").unwrap_or(kind));
             text("model").into_iter().for_each(|model| add(Kind::Model, model));

@@ -166,6 +166,12 @@ const PAIRS: &[Pair] = &[
         &["agent_added steps[3]"],
     ),
     Pair(
+        "an agent of others",
+        NESTED,
+        &[("  - {id: end", "  - {id: think, type: agent, runner: coder, goal: Decide}\n  - {id: end")],
+        &["agent_added steps[3].runner"],
+    ),
+    Pair(
         "an agent with another goal",
         RELEASE,
         &[("goal: Summarize", "goal: Send everything")],

@@ -57,7 +57,7 @@ fn callable<'p>(plans: impl Iterator<Item = &'p Arc<Plan>>) -> BTreeSet<&'p str>
     let mut names = BTreeSet::new();
     for step in plans.flat_map(|plan| &plan.steps) {
         if let Work::Effect { effect, params } = &step.work {
-            names.extend([step.id.as_str(), effect.as_str()]);
+            names.extend([step.id.as_str(), step.work.kind()]);
             names.extend(tool(params).filter(|_| effect == "tool"));
         }
         if let Work::Loop(Loop { over: Over::Turns(agent), .. }) = &step.work {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const LAYERS: [(&str, &[&str]); 5] = [
     ("3", &["mainspring"]),
     ("2", &["mainspring-server", "mainspring-sim"]),
-    ("1", &["mainspring-authoring", "mainspring-engine", "mainspring-mcp", "mainspring-models"]),
+    ("1", &["mainspring-acp", "mainspring-authoring", "mainspring-engine", "mainspring-mcp", "mainspring-models"]),
     ("0b", &["mainspring-store", "mainspring-effects", "mainspring-evidence", "mainspring-review"]),
     ("0a", &["mainspring-kernel", "mainspring-sandbox", "mainspring-triggers", "mainspring-console"]),
 ];

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use mainspring_kernel::{
     condition::Condition,
-    plan::{Agent, Gate, Loop, Over, Plan, Step, Work},
+    plan::{Agent, Gate, Loop, Over, Plan, RUNNER_EFFECT, Step, Work},
     script::{VARIABLE_PREFIX, without_prologue},
     template::Template,
     value::Value,
@@ -125,7 +125,10 @@ fn kind(plan: &Plan, work: &Work) -> String {
     match work {
         Work::Effect { effect, params } => match param(params, "tool") {
             Some(tool) if effect == "tool" => format!("tool {}", prose(&tool)),
-            _ => effect.clone(),
+            _ => match work.runner() {
+                Some(runner) => format!("agent {runner}"),
+                None => effect.clone(),
+            },
         },
         Work::Conditional { condition, .. } => format!("if {}", condition_text(condition)),
         Work::Parallel { block } => {
@@ -196,7 +199,7 @@ fn effect_body(effect: &str, params: &Template, glyphs: &Glyphs) -> Option<Strin
     match effect {
         "bash" => command(params, glyphs),
         "tool" => param(params, "arguments").map(|arguments| fields(&arguments)).filter(|text| !text.is_empty()),
-        "agent" => param(params, "goal").map(|goal| glyphs.quoted(&prose(&goal))),
+        "agent" | RUNNER_EFFECT => param(params, "goal").map(|goal| glyphs.quoted(&prose(&goal))),
         "agent_message" => param(params, "content").map(|content| glyphs.quoted(&prose(&content))),
         _ => Some(fields(params)).filter(|text| !text.is_empty()),
     }

@@ -65,6 +65,15 @@ impl World {
         }
         let sample = step.output_schema.as_ref().filter(|_| step.transform.is_none()).map(samples::of_schema);
         match &step.work {
+            work if work.runner().is_some() => {
+                let mut output = samples::answer();
+                if let (Value::Map(fields), Some(value)) =
+                    (&mut output, step.output_schema.as_ref().map(samples::of_schema))
+                {
+                    fields.insert("value".into(), value);
+                }
+                self.outputs.insert(number, output);
+            }
             Work::Effect { effect, .. } => {
                 let result = samples::with_sample(samples::result(effect, &step.id), sample);
                 self.outputs.insert(number, result);

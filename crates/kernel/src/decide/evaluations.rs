@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, format, vec::Vec};
 
-use super::Decider;
+use super::{Decider, runners::described};
 use crate::{
     apply::IllegalTransition,
     cbor::{self, Writer},
@@ -122,7 +122,10 @@ impl Decider<'_> {
                 self.agenda.tasks.push(Task { purpose, evaluation });
                 Ok(())
             }
-            None => self.shaped(instance, result),
+            None => match self.with_value(instance, result) {
+                Ok(whole) => self.shaped(instance, whole.as_ref().unwrap_or(result)),
+                Err(failure) => self.fail(instance, failure),
+            },
         }
     }
 
@@ -147,7 +150,7 @@ impl Decider<'_> {
             return self.fail(instance, Failure::new(Class::Policy, "output_too_large", message));
         }
         let Some(schema) = step.output_schema.clone() else { return self.complete(instance, output.clone()) };
-        let check = Check { schema, value: output.clone(), fills_defaults: false };
+        let check = Check { schema, value: described(step, output).clone(), fills_defaults: false };
         let purpose = Purpose::Promise(instance.clone(), output.clone());
         self.agenda.tasks.push(Task { purpose, evaluation: Evaluation::Check(check) });
         Ok(())

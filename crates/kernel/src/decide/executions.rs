@@ -186,7 +186,7 @@ impl Weights {
             Work::Loop(Loop { over: Over::Turns(agent), .. }) if agent.workflows().next().is_some() => {
                 Weight { waited_for: u64::from(max_parallel), keeping: 0 }
             }
-            work if self.counts_agents && (work.is_agent() || work.kind() == "agent") => {
+            work if self.counts_agents && work.runner().is_none() && (work.is_agent() || work.kind() == "agent") => {
                 Weight { waited_for: 1, keeping: 0 }
             }
             Work::Loop(of) if matches!(of.over, Over::Items(_)) => {

@@ -20,7 +20,10 @@ use crate::{
     failure::{Class, Failure},
     form::Form,
     instance::Instance,
-    limits::{APPROVAL_TTL_DEFAULT_MS, FORM_MESSAGE_BYTES_MAX, HANDLE_BYTES_MAX, PINNED_TOOLS_MAX, REPORTS_MAX},
+    limits::{
+        APPROVAL_TTL_DEFAULT_MS, FORM_MESSAGE_BYTES_MAX, HANDLE_BYTES_MAX, PINNED_TOOLS_MAX, REPORTS_MAX,
+        RUNNER_REPORTS_MAX,
+    },
     plan::Decision,
     record::{Purpose, Record, StopReason},
     state::{GateState, State, Status, StepState},
@@ -53,7 +56,7 @@ pub(super) fn progress_of(state: &State, step: &StepState, effect: &str, params:
 /// Returns why the answer to the form of a gate cannot be accepted, as a sentence. `None` if it can, or if the gate has no
 /// form.
 pub fn unfit_answer(gate: &GateState, decision: Decision, reason: &Value) -> Option<String> {
-    if gate.purpose != Purpose::Form || decision == Decision::Deny {
+    if gate.purpose != Purpose::Form || decision == Decision::Deny || is_permission(gate) {
         return None;
     }
     let Some(content) = reason.get("content") else {
@@ -61,6 +64,11 @@ pub fn unfit_answer(gate: &GateState, decision: Decision, reason: &Value) -> Opt
     };
     let form = Form::of_schema(gate.items.get("form").unwrap_or(&Value::Null));
     form.and_then(|form| form.check(content)).err()
+}
+
+/// True if an agent of others asks for a permission at the gate, which needs a decision and no content.
+pub fn is_permission(gate: &GateState) -> bool {
+    gate.purpose == Purpose::Form && gate.items.get("permission").is_some()
 }
 
 /// The words of a person at a gate.
@@ -145,8 +153,19 @@ impl Decider<'_> {
             let why = "forms and tasks of tool servers need a newer release on every node; upgrade the other nodes";
             return Some(Failure::new(Class::Unavailable, "reports_need_upgrade", format!("step `{id}`: {why}")));
         }
-        if reports >= REPORTS_MAX {
-            return invalid("tool_reports_exceeded", format!("the tool server asked more than {REPORTS_MAX} times"));
+        match self.state.plan.step(instance.step).work.runner() {
+            Some(_) if reports >= RUNNER_REPORTS_MAX => {
+                let why =
+                    format!("the agent asked for more than {RUNNER_REPORTS_MAX} permissions; allow more by `policy`");
+                return invalid("runner_requests_exceeded", why);
+            }
+            None if reports >= REPORTS_MAX => {
+                return invalid(
+                    "tool_reports_exceeded",
+                    format!("the tool server asked more than {REPORTS_MAX} times"),
+                );
+            }
+            _ => {}
         }
         match report {
             Report::Tools(tools) if self.state.journal.pinned_tools.len() + tools.len() > PINNED_TOOLS_MAX => {
@@ -185,18 +204,10 @@ impl Decider<'_> {
     /// Opens the gate of a form. The prompt is ours and quotes the server, since lists of approvals show it alone. The items
     /// have the words as they are.
     fn open_form(&mut self, instance: &Instance, question: &Value) -> Result<(), IllegalTransition> {
-        let text = |key: &str| quoted(question.get(key).and_then(Value::as_text).unwrap_or_default());
-        let fields = question.get("form").and_then(|form| form.get("properties")).and_then(Value::as_map);
-        let fields: Vec<String> = fields.into_iter().flat_map(Map::keys).map(|name| quoted(name)).collect();
-        let prompt = format!(
-            "The tool server {} asks for input to continue the call of {} in step `{}`. Approve with the content of the \
-             form, or deny. The message and the form are the server's words: {}; fields: {}.",
-            text("server"),
-            text("tool"),
-            instance.name(&self.state.plan),
-            text("message"),
-            if fields.is_empty() { "none".into() } else { fields.join(", ") }
-        );
+        let prompt = match question.get("permission") {
+            Some(permission) => self.permission_prompt(instance, question, permission),
+            None => self.form_prompt(instance, question),
+        };
         let gate = self.state.steps.get(instance).and_then(|step| step.gate.as_ref()).map_or(1, |gate| gate.number + 1);
         self.record(Record::GateOpened {
             instance: instance.clone(),
@@ -209,6 +220,35 @@ impl Decider<'_> {
             purpose: Purpose::Form,
         })?;
         self.answer_again(instance, gate, question)
+    }
+
+    /// The prompt for a permission. The words of the agent are quoted.
+    fn permission_prompt(&self, instance: &Instance, question: &Value, permission: &Value) -> String {
+        let text = |value: &Value, key: &str| quoted(value.get(key).and_then(Value::as_text).unwrap_or_default());
+        format!(
+            "The agent {} asks in step `{}` for the permission to use a tool of the kind {} (class {}). Approve to allow it \
+             once, or deny. The call is in `permission`, in the agent's words: {}.",
+            text(question, "runner"),
+            instance.name(&self.state.plan),
+            text(permission, "kind"),
+            text(permission, "class"),
+            text(permission, "title"),
+        )
+    }
+
+    fn form_prompt(&self, instance: &Instance, question: &Value) -> String {
+        let text = |key: &str| quoted(question.get(key).and_then(Value::as_text).unwrap_or_default());
+        let fields = question.get("form").and_then(|form| form.get("properties")).and_then(Value::as_map);
+        let fields: Vec<String> = fields.into_iter().flat_map(Map::keys).map(|name| quoted(name)).collect();
+        format!(
+            "The tool server {} asks for input to continue the call of {} in step `{}`. Approve with the content of the \
+             form, or deny. The message and the form are the server's words: {}; fields: {}.",
+            text("server"),
+            text("tool"),
+            instance.name(&self.state.plan),
+            text("message"),
+            if fields.is_empty() { "none".into() } else { fields.join(", ") }
+        )
     }
 
     /// Decides the gate of a form as a person did before an interruption, if the form is the same. The answer may not have

@@ -1,4 +1,5 @@
-//! Reads `agent` steps. A step with one of [`CONVERSATION_KEYS`] is a loop of turns; any other is one call of a model.
+//! Reads `agent` steps. A step with one of [`CONVERSATION_KEYS`] is a loop of turns; any other is one call of a model, or
+//! has a `runner`.
 
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, string::ToString, vec::Vec};
 
@@ -45,7 +46,21 @@ pub(super) struct Attempts {
 
 /// True for an `agent` step that is a loop of turns.
 pub(super) fn is_conversation(kind: Option<&Kind>, fields: &Fields<'_>) -> bool {
-    kind.is_some_and(|kind| kind.name == "agent") && CONVERSATION_KEYS.iter().any(|key| fields.has(key))
+    kind.is_some_and(|kind| kind.name == "agent")
+        && !fields.has("runner")
+        && CONVERSATION_KEYS.iter().any(|key| fields.has(key))
+}
+
+/// True for an `agent` step that an agent of others performs.
+pub(super) fn is_runner(kind: Option<&Kind>, fields: &Fields<'_>) -> bool {
+    kind.is_some_and(|kind| kind.name == "agent") && fields.has("runner")
+}
+
+/// Returns the attempts of such a step. Each may cost money and changes files, so it is not repeated unless the author says
+/// so.
+pub(super) fn runner_attempts(retry: &Retry, given: OnInterrupted, fields: &Fields<'_>) -> (Retry, OnInterrupted) {
+    let on_interrupted = if fields.has("onInterrupted") { given } else { OnInterrupted::Fail };
+    (without_timeouts(retry, fields), on_interrupted)
 }
 
 impl Reader<'_, '_> {

@@ -11,14 +11,14 @@
 use alloc::vec::Vec;
 
 use super::{
-    agents::is_conversation,
+    agents::{is_conversation, is_runner},
     inspector::FunctionTypes,
     messages::conversations,
     outline::{Entry, Outline, Role},
     step_work::is_shell_tool,
 };
 use crate::{reference::Root, value::Value};
-use tables::{ANSWER, CONTEXT, DECISION, DETACHED, Fixed, RESPONSE, SCRIPT, SENT};
+use tables::{ANSWER, CONTEXT, DECISION, DETACHED, Fixed, RESPONSE, RUN, SCRIPT, SENT};
 
 mod check;
 mod comparisons;
@@ -49,7 +49,7 @@ enum Shape<'s> {
     /// A list with an output of this step for each round.
     Rounds(u32),
     /// The output of an agent, whose answer has this schema.
-    Answer(&'s Value),
+    Answer(&'s Value, Fixed),
     /// A value that a JSON Schema describes.
     Schema(Schema<'s>),
     /// One of several.
@@ -106,7 +106,8 @@ impl<'s> Shapes<'s> {
         let Some(kind) = entry.kind.filter(|kind| kind.takes("outputSchema")) else { return self.by_type(step) };
         let is_answer = is_conversation(Some(kind), &entry.fields);
         match entry.fields.get("outputSchema") {
-            Some(schema) if is_answer => Shape::Answer(schema),
+            Some(schema) if is_runner(Some(kind), &entry.fields) => Shape::Answer(schema, RUN),
+            Some(schema) if is_answer => Shape::Answer(schema, ANSWER),
             Some(schema) => Shape::Schema(Schema::of(schema, true)),
             None => self.by_type(step),
         }
@@ -124,6 +125,7 @@ impl<'s> Shapes<'s> {
             "bash" => Shape::Fixed(SCRIPT),
             "tool" if is_shell_tool(self.outline.notation, kind, &entry.fields) => Shape::Fixed(SCRIPT),
             "http" => Shape::Fixed(RESPONSE),
+            "agent" if is_runner(Some(kind), &entry.fields) => Shape::Fixed(RUN),
             "agent" if is_answer => Shape::Fixed(ANSWER),
             "agent_message" if !conversations(self.outline).is_empty() => Shape::Fixed(SENT),
             "approval" => Shape::Fixed(DECISION),

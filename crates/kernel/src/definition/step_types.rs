@@ -87,6 +87,7 @@ pub(super) static KINDS: [Kind; 16] = [
             "goal",
             "content",
             "message",
+            "runner",
             "context",
             "instructions",
             "model",

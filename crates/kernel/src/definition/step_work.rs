@@ -7,7 +7,7 @@ use alloc::{
 };
 
 use super::{
-    agents::is_conversation,
+    agents::{is_conversation, is_runner},
     fields::Fields,
     help::Help,
     notation::Notation,
@@ -58,6 +58,7 @@ impl Reader<'_, '_> {
             "code" => self.code(action.as_ref().unwrap_or(fields), fields),
             "subworkflow" => self.subworkflow(fields),
             "loop" => self.loop_step(fields),
+            "agent" if is_runner(Some(kind), fields) => self.runner(fields),
             "agent" if is_conversation(Some(kind), fields) => self.conversation(fields),
             "agent" => self.agent(fields),
             "agent_message" => self.agent_message(fields),

@@ -7,7 +7,7 @@ use alloc::{
 };
 
 use super::{
-    agents::{Attempts, is_conversation},
+    agents::{Attempts, is_conversation, is_runner, runner_attempts},
     edges::Edges,
     fields::Fields,
     help::Help,
@@ -85,7 +85,10 @@ impl Reader<'_, '_> {
         let (retry, timeout_ms, on_interrupted) =
             if is_loop { (Retry::never(), None, OnInterrupted::Retry) } else { self.attempts(kind, fields) };
         let is_agent = !is_loop && is_conversation(Some(kind), fields);
-        let (retry, timeout_ms, on_interrupted) = if is_agent {
+        let (retry, timeout_ms, on_interrupted) = if !is_loop && is_runner(Some(kind), fields) {
+            let (retry, on_interrupted) = runner_attempts(&retry, on_interrupted, fields);
+            (retry, timeout_ms, on_interrupted)
+        } else if is_agent {
             // An answer that was paid for and lost is not bought again unless the author says so.
             let on_interrupted = if fields.has("onInterrupted") { on_interrupted } else { OnInterrupted::Fail };
             carried.of_agent = Some(Attempts { retry, timeout_ms, on_interrupted });

@@ -2,13 +2,13 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-use super::Agent;
+use super::{Agent, RUNNER_EFFECT};
 use crate::{condition::Condition, reference::Reference, template::Template};
 
 /// The work of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
-    /// An external effect: `bash`, `tool`, `http`, `agent` or `agent_message`.
+    /// An external effect: `bash`, `tool`, `http`, `agent`, `agent_runner` or `agent_message`.
     Effect {
         /// The name of the effect.
         effect: String,
@@ -156,6 +156,7 @@ impl Work {
     /// Returns the step type as a definition writes it.
     pub fn kind(&self) -> &str {
         match self {
+            Self::Effect { effect, .. } if effect == RUNNER_EFFECT => "agent",
             Self::Effect { effect, .. } => effect,
             Self::Conditional { .. } => "conditional",
             Self::Parallel { .. } => "parallel",
@@ -188,10 +189,11 @@ impl Work {
         matches!(self, Self::Loop(Loop { over: Over::Turns(_), .. }))
     }
 
-    /// True if the work may run a script: a `bash` step, or an agent that lists `bash` among its tools.
+    /// True if the work may run a script: a `bash` step, an agent that lists `bash` among its tools, or an agent of others,
+    /// which runs the commands that its goal asks for.
     pub fn may_run_scripts(&self) -> bool {
         match self {
-            Self::Effect { effect, .. } => effect == "bash",
+            Self::Effect { effect, .. } => effect == "bash" || effect == RUNNER_EFFECT,
             Self::Loop(Loop { over: Over::Turns(agent), .. }) => agent.permits("bash"),
             _ => false,
         }

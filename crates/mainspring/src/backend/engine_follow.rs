@@ -6,6 +6,7 @@ use mainspring_engine::{
     progress::Events,
 };
 use mainspring_kernel::{
+    decide::is_permission,
     input::Input,
     json::compact,
     key::ExecutionKey,
@@ -137,7 +138,7 @@ async fn decide_all(engine: &Engine, state: &State, gates: Gates, context: &Cont
     let row = engine.store().execution(state.key).map_err(EngineError::from)?;
     let tree = ExecutionTree::of(engine.loader(), engine.key(), state)?;
     for open in &tree.gates {
-        if open.gate.purpose == Purpose::Form {
+        if open.gate.purpose == Purpose::Form && !is_permission(&open.gate) {
             context.terminal.note(FORM_NOTE);
             return Ok(false);
         }

@@ -11,7 +11,7 @@ use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 use crate::{
     context::Global,
     error::CliError,
-    models, paths, period_budgets, runner,
+    models, paths, period_budgets, runner, runners,
     secrets::NodeSecrets,
     server_settings::object_settings,
     store_location::StoreLocation,
@@ -90,9 +90,11 @@ pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine
     let secrets = NodeSecrets::of(&settings)?;
     let ToolServers { executor, source, .. } = tool_servers::open(&settings, &Scripts::Uncontained, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
+    let runners = Some(runners::executor(&settings, &Scripts::Uncontained, Some(&secrets)));
     let budgets = period_budgets::of_settings(&settings)?;
     let secret_source = Some(secrets.clone());
-    let rules = runner::Rules { tools: executor, agents, secrets: secret_source, budgets, ..runner::Rules::default() };
+    let rules =
+        runner::Rules { tools: executor, agents, runners, secrets: secret_source, budgets, ..runner::Rules::default() };
     let engine = engine_with(global, reach, rules).await?;
     let keys = StoreLocation::of(global)?.encryption_keys(*engine.key());
     secrets.bind(StoredSecrets::new(engine.store().clone(), keys));

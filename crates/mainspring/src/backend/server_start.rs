@@ -251,7 +251,8 @@ impl Attached<'_> {
             if self.decided.contains(token) {
                 continue;
             }
-            if gate.value.get("purpose").and_then(Value::as_text) == Some("form") {
+            let is_permission = gate.value.get("items").is_some_and(|items| items.get("permission").is_some());
+            if gate.value.get("purpose").and_then(Value::as_text) == Some("form") && !is_permission {
                 self.context.terminal.note(FORM_NOTE);
                 return Ok(has_decided);
             }

@@ -125,6 +125,7 @@ pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliErro
     report.add(models::check(&doctor.flags));
     models::check_tools(&doctor.flags).into_iter().for_each(|check| report.add(check));
     report.extend(vault::check(&doctor.flags));
+    models::check_runners(&doctor.flags).into_iter().for_each(|check| report.add(check));
     folder::check(&installation, &mut report);
     match &installation.location {
         StoreLocation::Folder(_) => of_file(&installation, &mut report),

@@ -31,6 +31,7 @@ use crate::{
     output::terminal::print_out,
     period_budgets,
     runner::{self, REACH_HELP, Rules, executors_with},
+    runners,
     scripts::{ScriptFlags, close_folder, close_this_process, words},
     secrets::NodeSecrets,
     server_settings::{LEASE_SECONDS, object_settings},
@@ -78,6 +79,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let secrets = NodeSecrets::of(&settings)?;
     let ToolServers { executor, source, .. } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
+    let runners = Some(runners::executor(&settings, &scripts, Some(&secrets)));
     models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
     let changes = ProposeChange::new();
     let effect_policy = Arc::new(tool_policy::of_settings(&settings)?);
@@ -87,6 +89,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         needs_workspace,
         tools: executor,
         agents,
+        runners,
         changes: Some(changes.clone()),
         secrets: Some(secrets.clone()),
         budgets,

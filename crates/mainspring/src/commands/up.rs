@@ -60,6 +60,7 @@ use crate::{
     paths::FIRST_TOKEN,
     period_budgets,
     runner::{REACH_HELP, Rules, http_allow},
+    runners,
     scripts::{close_folder, close_this_process, words},
     secrets::NodeSecrets,
     server_settings::{ObjectSettings, ServerFlags, Settings, files_max},
@@ -265,6 +266,7 @@ fn rules(
 ) -> Result<(Rules, Arc<EffectPolicy>, Writers, OfSettings), CliError> {
     let ToolServers { executor, source, list, one } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
     let agents = models::executor(&settings.objects, source, Some(secrets));
+    let runners = runners::executor(&settings.objects, scripts, Some(secrets));
     let terms = models::terms(&settings.objects)?.unwrap_or_default();
     let writers = Writers::new(agents.clone(), terms, list);
     let integrations = OfSettings { settings: settings.objects.clone(), tools: one, agents: agents.clone() };
@@ -273,6 +275,7 @@ fn rules(
         needs_workspace: true,
         tools: executor,
         agents: Some(agents),
+        runners: Some(runners),
         changes: None,
         secrets: Some(secrets.clone()),
         budgets: period_budgets::of_server(&settings.objects)?,

@@ -15,6 +15,7 @@ use libtest_mimic::{Arguments, Trial};
 use mainspring_effects::{
     CancelHandle, CancelSignal, Executor,
     http::{SystemResolver, TlsRoots},
+    stdio::Uncontained,
 };
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -29,7 +30,6 @@ use mainspring_mcp::{
     executor::{CheckArguments, Tools},
     http::HttpAccess,
     pool::Pool,
-    process::Uncontained,
 };
 use tempfile::TempDir;
 

@@ -12,7 +12,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use mainspring_engine::execution_tree::OpenGate;
-use mainspring_kernel::{decide::Words, hash::Hash, json, record::Purpose};
+use mainspring_kernel::{
+    decide::{Words, is_permission},
+    hash::Hash,
+    json,
+    record::Purpose,
+};
 use mainspring_store::ExecutionRow;
 use serde::Deserialize;
 use url::form_urlencoded;
@@ -247,7 +252,7 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, are_enough: bo
     if !may_decide(caller, row, open) {
         return page.markup("<p>You may look at this, and not decide.</p>");
     }
-    if gate.purpose == Purpose::Form {
+    if gate.purpose == Purpose::Form && !is_permission(gate) {
         let console = format!("/executions/{}", row.id);
         let page =
             page.markup("<p>A tool server asks for a form. Fill it in at the console: <a href=\"").text(&console);

@@ -6,6 +6,7 @@ use mainspring_kernel::{
     diagnostic,
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
+    plan::RUNNER_EFFECT,
     value::Value,
 };
 
@@ -122,13 +123,18 @@ impl Script {
 /// for one round, as `each[0]`, or for all of them, by the step's id. The model calls of an agent have the agent's id.
 pub(crate) fn names<'a>(attempt: &'a Attempt, id: &'a str) -> impl Iterator<Item = &'a str> {
     let of_agent = id.strip_suffix("#model");
-    let names = [Some(attempt.step.as_str()), of_agent, Some(id), tool(attempt), Some(attempt.effect.as_str())];
+    let names = [Some(attempt.step.as_str()), of_agent, Some(id), tool(attempt), Some(kind(attempt))];
     names.into_iter().flatten()
 }
 
 /// Returns the tool that an attempt calls, or the kind of another effect.
 pub(crate) fn called(attempt: &Attempt) -> &str {
-    tool(attempt).unwrap_or(&attempt.effect)
+    tool(attempt).unwrap_or(kind(attempt))
+}
+
+/// Returns the kind of an effect as authors write it.
+fn kind(attempt: &Attempt) -> &str {
+    if attempt.effect == RUNNER_EFFECT { "agent" } else { &attempt.effect }
 }
 
 fn tool(attempt: &Attempt) -> Option<&str> {

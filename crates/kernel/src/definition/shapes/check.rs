@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     definition::{
-        agents::is_conversation,
+        agents::{is_conversation, is_runner},
         help::Help,
         references::Reader,
         report::named,
@@ -49,7 +49,8 @@ impl<'r> Reader<'r, '_> {
         let is_shell = |kind| is_shell_tool(self.outline.notation, kind, &entry.fields);
         let kind = entry.kind.map(|kind| if is_shell(kind) { "bash" } else { kind.name });
         let Some((_, field)) = IN_TEXT.into_iter().find(|(name, _)| kind == Some(*name) && !has_own) else { return };
-        if kind == Some("agent") && !is_conversation(entry.kind, &entry.fields) {
+        let has_turns = is_conversation(entry.kind, &entry.fields) || is_runner(entry.kind, &entry.fields);
+        if kind == Some("agent") && !has_turns {
             return;
         }
         let message = format!("`{reference}` is the whole result of {}, put into text here as JSON", named(&entry.id));
@@ -154,7 +155,7 @@ impl<'r> Reader<'r, '_> {
     /// Returns the reference below `value`, if the answer of an agent has the field there.
     fn in_value_of_answer(&self, reference: &Reference, at: usize, name: &str) -> Option<String> {
         let Root::Step(step) = reference.root else { return None };
-        let Shape::Answer(schema) = self.shapes().step(step) else { return None };
+        let Shape::Answer(schema, _) = self.shapes().step(step) else { return None };
         let is_listed = at == 0 && schema.get("properties").is_some_and(|properties| properties.get(name).is_some());
         is_listed.then(|| format!("{}.value{}", reference.begin(0), &reference.text[reference.begin(0).len()..]))
     }

@@ -139,7 +139,7 @@ impl<'s> Shapes<'s> {
         match shape {
             Shape::Any | Shape::Kind("") => None,
             Shape::Kind(kind) => of_kind(kind),
-            Shape::Fixed(_) | Shape::Branches(_) | Shape::Answer(_) => of_kind("object"),
+            Shape::Fixed(_) | Shape::Branches(_) | Shape::Answer(..) => of_kind("object"),
             Shape::Rounds(_) => of_kind("array"),
             Shape::Step(step) => self.range(&self.step(*step), depth),
             Shape::OneOf(shapes) => {

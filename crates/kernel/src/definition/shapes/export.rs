@@ -2,7 +2,7 @@
 
 use alloc::{string::ToString, vec::Vec};
 
-use super::{Fixed, Schema, Shape, Shapes, tables::ANSWER, walk::kind_of};
+use super::{Fixed, Schema, Shape, Shapes, walk::kind_of};
 use crate::{
     definition::{notation::Notation, outline::Entry},
     reference::is_whole,
@@ -36,8 +36,8 @@ impl<'s> Shapes<'s> {
                 closed(steps.map(of_step).collect())
             }
             Shape::Rounds(step) => list(self.schema(&Shape::Step(*step), parts)),
-            Shape::Answer(schema) => {
-                let mut properties = properties(ANSWER);
+            Shape::Answer(schema, fields) => {
+                let mut properties = properties(fields);
                 properties.insert("value".to_string(), (*schema).clone());
                 closed(properties)
             }

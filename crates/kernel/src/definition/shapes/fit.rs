@@ -9,7 +9,13 @@ use alloc::{
 
 use super::{Fixed, Schema, Shape, tables::RESPONSE, walk::kinds_of};
 use crate::{
-    definition::{agents::is_conversation, help::Help, references::Reader, report::named, suggest::adapt::flow},
+    definition::{
+        agents::{is_conversation, is_runner},
+        help::Help,
+        references::Reader,
+        report::named,
+        suggest::adapt::flow,
+    },
     diagnostic,
     document::Path,
     fix::Fix,
@@ -25,7 +31,7 @@ impl Reader<'_, '_> {
     pub(in crate::definition) fn check_output_schema(&mut self) {
         let (shapes, entry) = (self.shapes(), self.entry());
         let Some(schema) = entry.fields.get("outputSchema").filter(|schema| schema.as_map().is_some()) else { return };
-        if is_conversation(entry.kind, &entry.fields) {
+        if is_conversation(entry.kind, &entry.fields) || is_runner(entry.kind, &entry.fields) {
             return;
         }
         let Shape::Schema(wanted) = shapes.expanded(Schema::of(schema, true)) else { return };

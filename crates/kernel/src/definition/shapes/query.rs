@@ -123,7 +123,7 @@ impl<'s> Shapes<'s> {
         match shape {
             Shape::Any | Shape::Kind(_) | Shape::Rounds(_) => {}
             Shape::Fixed(fields) => add(Known::Fields(fields)),
-            Shape::Answer(_) => add(Known::Fields(super::ANSWER)),
+            Shape::Answer(_, fields) => add(Known::Fields(fields)),
             Shape::Branches(block) => add(Known::Steps(&self.outline.blocks[*block as usize].steps)),
             Shape::Step(step) => self.names(&self.step(*step), names, depth),
             Shape::OneOf(shapes) => shapes.iter().for_each(|shape| self.names(shape, names, depth)),

@@ -41,6 +41,16 @@ pub(super) const RESPONSE: Fixed = &[
 pub(super) const ANSWER: Fixed =
     &[("text", "string"), ("value", ""), ("usage", "object"), ("turns", ""), ("stopReason", "string")];
 
+/// The output of an agent of others.
+pub(super) const RUN: Fixed = &[
+    ("text", "string"),
+    ("value", ""),
+    ("usage", "object"),
+    ("turns", ""),
+    ("stopReason", "string"),
+    ("toolCalls", "array"),
+];
+
 /// The output of a message to a conversation. The response is a text, or null.
 pub(super) const SENT: Fixed = &[("conversation", "string"), ("response", "")];
 

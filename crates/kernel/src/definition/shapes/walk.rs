@@ -6,7 +6,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Fixed, Schema, Shape, Shapes, tables::ANSWER};
+use super::{Fixed, Schema, Shape, Shapes};
 use crate::{
     reference::{Part, Reference, Root},
     value::{Map, Value},
@@ -152,9 +152,9 @@ impl<'s> Shapes<'s> {
                 Part::Index(_) => Ok(Shape::Step(*step)),
                 Part::Name(_) => Err(nothing(part, "array", true)),
             },
-            Shape::Answer(schema) => match part {
+            Shape::Answer(schema, fields) => match part {
                 Part::Name(name) if name == "value" => Ok(Shape::Schema(Schema::of(schema, true))),
-                _ => in_fields(ANSWER, part),
+                _ => in_fields(fields, part),
             },
             Shape::Schema(schema) => match self.expanded(*schema) {
                 Shape::Schema(schema) => in_schema(schema, part),

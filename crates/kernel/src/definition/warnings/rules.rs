@@ -7,14 +7,14 @@ use crate::{
     diagnostic::{self, quoted},
     document::Path,
     effect_policy::Call,
-    plan::{EffectClass, Loop, Over, Pattern, Plan, Work},
+    plan::{EffectClass, Loop, Over, Pattern, Plan, ToolKind, Work},
 };
 
 /// Reports patterns that match no call. A rule for a class may match tools whose class only an installation knows.
 pub(super) fn check(plan: &Plan, report: &mut Report<'_>) {
     let calls: BTreeSet<&str> = plan.steps.iter().flat_map(|step| names(&step.work)).collect();
     for (pattern, _) in plan.effect_rules.patterns() {
-        if calls.iter().any(|call| can_match(pattern, call)) {
+        if calls.iter().any(|call| can_match(pattern, call)) || is_of_runner(pattern, plan) {
             continue;
         }
         let key = format!("{pattern}");
@@ -44,6 +44,13 @@ fn names(work: &Work) -> impl Iterator<Item = &str> {
         None => None,
     };
     listed.iter().map(alloc::string::String::as_str).chain(of_step).filter(|name| !name.is_empty())
+}
+
+/// True if a permission request of an agent of others can have the name.
+fn is_of_runner(pattern: &Pattern, plan: &Plan) -> bool {
+    let matches =
+        |runner: &str| ToolKind::ALL.into_iter().any(|kind| pattern.matches(&format!("{runner}.{}", kind.name())));
+    plan.steps.iter().filter_map(|step| step.work.runner()).any(matches)
 }
 
 fn can_match(pattern: &Pattern, call: &str) -> bool {

@@ -1,8 +1,10 @@
-//! Checks the configured models and tool servers: their settings and their keys. No request is sent.
+//! Checks the configured models, tool servers and agents: their settings, keys and programs. No request is sent.
+
+use std::path::Path;
 
 use super::check::Check;
 use crate::{
-    models, period_budgets,
+    models, period_budgets, runners,
     server_settings::{self, ServerFlags},
     tool_servers,
 };
@@ -17,6 +19,43 @@ pub(super) fn check_tools(flags: &ServerFlags) -> Option<Check> {
         None if servers == 0 => None,
         None => Some(Check::ok("tool servers", format!("{servers} configured"))),
     }
+}
+
+/// Checks the settings of agents of others, and that their programs are there. `None` if there are none.
+pub(super) fn check_runners(flags: &ServerFlags) -> Option<Check> {
+    let settings = server_settings::object_settings_of(flags).ok()?;
+    let agents = match runners::parse(&settings.path, &settings.agents) {
+        Ok(agents) if agents.is_empty() => return None,
+        Ok(agents) => agents,
+        Err(mistakes) => {
+            let help = "correct the named setting; docs/how-to/agents.md describes `agents`";
+            return Some(Check::broken("agents", mistakes, help));
+        }
+    };
+    if let Some(agent) = agents.iter().find(|agent| !is_program(&agent.command)) {
+        let message = format!("the program `{}` of the agent `{}` is not in the PATH", agent.command, agent.name);
+        return Some(Check::warning("agents", message, "install it, or give its path as `command`; its steps fail"));
+    }
+    let declared = |name: &str| settings.secrets.as_map().is_some_and(|secrets| secrets.contains_key(name));
+    let missing =
+        agents.iter().find_map(|agent| Some((agent, agent.secrets().find(|secret| !declared(&secret.name))?)));
+    if let Some((agent, secret)) = missing {
+        let message =
+            format!("the agent `{}` uses the secret `{}`, which `secrets` does not name", agent.name, secret.name);
+        let help = "add it to `secrets`, unless each organization stores its own; otherwise its steps fail";
+        return Some(Check::warning("agents", message, help));
+    }
+    let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    Some(Check::ok("agents", format!("{} configured: {}", names.len(), names.join(", "))))
+}
+
+/// True if a program is a path of a file, or a name in the PATH.
+fn is_program(command: &str) -> bool {
+    if command.contains('/') {
+        return Path::new(command).is_file();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(command).is_file())
 }
 
 /// Checks the settings and the keys. `mainspring models try` checks the connection, which may cost money.

@@ -1,4 +1,4 @@
-//! Processes of stdio servers in containers, as scripts are.
+//! Such programs in containers, as scripts are.
 //!
 //! Workflows choose the files of a workspace, and many programs run code that they find in their working directory. A
 //! server therefore begins in an empty folder of its own, unless the settings name a folder of the workspace. It gets no
@@ -6,17 +6,13 @@
 
 use std::sync::Arc;
 
-use mainspring_effects::{
+use super::{ErrorOutput, ProcessSpec, RunningProcess, STOP_TIMEOUT, StartProcess, Started};
+use crate::{
     BoxFuture,
     shell::{
         contain::Container,
         program::{Program, Programs, RunningProgram, StartedProgram},
     },
-};
-
-use crate::{
-    limits::STOP_TIMEOUT,
-    process::{ErrorOutput, ProcessSpec, RunningProcess, StartProcess, Started},
 };
 
 /// The variable that names the workspace for a contained server.

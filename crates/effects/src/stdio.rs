@@ -1,4 +1,6 @@
-//! Processes of stdio servers.
+//! Programs of the installation that speak on their standard streams: tool servers and agents of others.
+
+mod contained;
 
 use std::{
     collections::BTreeMap,
@@ -6,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
-use mainspring_effects::BoxFuture;
 use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
@@ -19,9 +21,20 @@ use tokio::{
     sync::watch,
 };
 
-use crate::limits::{ERROR_OUTPUT_TIMEOUT, STDERR_BYTES_MAX, STOP_TIMEOUT};
+use crate::BoxFuture;
 
-/// The process to start for a server.
+pub use contained::InContainers;
+
+/// The time between SIGTERM and SIGKILL for such a process.
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The bytes of standard error that are kept, for error messages.
+const STDERR_BYTES_MAX: usize = 4 * 1024;
+
+/// The time to wait for the last lines of a process that broke its connection.
+const ERROR_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A process to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessSpec {
     /// The program, as a path or a name in `PATH`.
@@ -123,9 +136,9 @@ fn not_started(spec: &ProcessSpec, error: &io::Error) -> String {
     }
 }
 
-/// The end of a server's standard error.
+/// The end of a process's standard error.
 #[derive(Debug)]
-pub(crate) struct ErrorOutput {
+struct ErrorOutput {
     kept: Arc<Mutex<Vec<u8>>>,
     ended: watch::Receiver<bool>,
 }
@@ -133,7 +146,7 @@ pub(crate) struct ErrorOutput {
 impl ErrorOutput {
     /// Reads standard error to its end and keeps the last bytes, so that a server that logs a lot neither blocks nor fills
     /// the memory.
-    pub(crate) fn keep(mut errors: impl AsyncRead + Send + Unpin + 'static) -> Self {
+    fn keep(mut errors: impl AsyncRead + Send + Unpin + 'static) -> Self {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (ends, ended) = watch::channel(false);
         let keeps = kept.clone();
@@ -151,7 +164,7 @@ impl ErrorOutput {
     }
 
     /// Returns the text, once standard error is closed or a moment has passed.
-    pub(crate) async fn text(&self) -> String {
+    async fn text(&self) -> String {
         let mut ended = self.ended.clone();
         let _ = tokio::time::timeout(ERROR_OUTPUT_TIMEOUT, ended.wait_for(|ended| *ended)).await;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,7 +230,7 @@ impl Drop for Group {
 }
 
 /// Returns the working directory of a server: `cwd` inside of the workspace. The error is a sentence.
-pub(crate) fn directory(workspace: Option<&Path>, cwd: Option<&str>) -> Result<Option<PathBuf>, String> {
+pub fn directory(workspace: Option<&Path>, cwd: Option<&str>) -> Result<Option<PathBuf>, String> {
     match (workspace, cwd) {
         (None, None) => Ok(None),
         (Some(workspace), None) => Ok(Some(workspace.to_owned())),
