@@ -27,6 +27,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// last. The sum is about a minute, enough for a server to restart.
 const PAUSES_MS: [u64; 12] = [0, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000, 10_000];
 
+/// The kind of an event with the texts of models, which has no position and is not stored.
+pub(crate) const PROGRESS: &str = "step.progress";
+
 /// The kind of an execution's last event.
 pub(crate) const FINISHED: &str = "execution.finished";
 
@@ -43,10 +46,17 @@ pub(crate) struct Event {
 /// Failed attempts before the user is told that the connection is lost.
 const SAID_AFTER: usize = 3;
 
-/// Reads the events of an execution until its last one, in the background. A permanent error is the last item.
-pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<Result<Event, ClientError>> {
+/// Reads the events of an execution until its last one, in the background. A permanent error is the last item. Progress is
+/// part of them if `has_progress` is true and the server has it.
+pub(crate) fn watch(
+    client: &Client,
+    id: &str,
+    terminal: Terminal,
+    has_progress: bool,
+) -> Receiver<Result<Event, ClientError>> {
     let (to, from) = mpsc::channel(ON_THE_WAY);
-    let (client, route) = (client.clone(), route(&["api", "executions", id, "events"], &[]));
+    let query: &[(&str, &str)] = if has_progress { &[("progress", "true")] } else { &[] };
+    let (client, route) = (client.clone(), route(&["api", "executions", id, "events"], query));
     tokio::spawn(async move {
         let mut watching = Watching { client, route, last: None, has_come: false, to };
         let mut in_vain = 0;
@@ -104,6 +114,11 @@ impl Watching {
             self.has_come = true;
             for message in lines.take(&bytes).map_err(|what| self.client.invalid_response(what))? {
                 let event = self.event(&message)?;
+                if event.kind == PROGRESS {
+                    // Progress that is not read in time is left out.
+                    let _ = self.to.try_send(Ok(event));
+                    continue;
+                }
                 // A server may repeat events, and a repeated one is not shown again.
                 if self.last.is_some_and(|last| event.place <= last) {
                     continue;
@@ -128,6 +143,7 @@ impl Watching {
         let read = json::value(message.data.as_bytes());
         let data = read.map_err(|error| self.client.invalid_response(&format!("an event is no JSON: {error}")))?;
         let kind = data.get("type").and_then(Value::as_text).unwrap_or(&message.kind).to_string();
+        let place = place.or((kind == PROGRESS).then_some((0, 0)));
         Ok(Event { place: place.ok_or_else(unknown)?, kind, data })
     }
 }
