@@ -188,7 +188,9 @@ mod tests {
             assert_eq!(cut, expected);
             assert!(columns(&cut) <= width);
         }
-        for (text, width, expected) in [("abc", 3, "abc"), ("abcd", 3, "bcd"), ("日本語", 5, "本語"), ("", 0, ""), ("a", 0, "")] {
+        for (text, width, expected) in
+            [("abc", 3, "abc"), ("abcd", 3, "bcd"), ("日本語", 5, "本語"), ("", 0, ""), ("a", 0, "")]
+        {
             assert_eq!(ending(text, width), expected);
         }
         let marks = format!("e{}", "\u{301}".repeat(1000));

@@ -104,9 +104,9 @@ impl Agents {
         let call = http_attempt(attempt, config, &request, key);
         // A conversation may be large, and the wait for the answer long.
         drop((request, tools));
-        let mut stream = config.streams.then(|| {
-            AnswerStream::new(config.provider, partial.map(|partial| partial.redacted(redactor.clone())))
-        });
+        let mut stream = config
+            .streams
+            .then(|| AnswerStream::new(config.provider, partial.map(|partial| partial.redacted(redactor.clone()))));
         let reader = stream.as_mut().map(|stream| stream as &mut dyn BodyReader);
         let outcome = redactor.outcome(self.http.perform_reading(&call, stop, reader).await);
         let streamed = stream.filter(AnswerStream::has_arrived);
@@ -133,12 +133,7 @@ impl Agents {
         }
     }
 
-    async fn perform_until(
-        &self,
-        attempt: &Attempt,
-        mut stop: CancelSignal,
-        partial: Option<PartialText>,
-    ) -> Outcome {
+    async fn perform_until(&self, attempt: &Attempt, mut stop: CancelSignal, partial: Option<PartialText>) -> Outcome {
         if stop.is_requested() {
             return Outcome::Stopped(Value::Null);
         }

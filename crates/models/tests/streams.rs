@@ -121,9 +121,41 @@ impl Dice {
 
     /// A text of letters that JSON and UTF-8 encode in many ways.
     fn text(&mut self, chars_max: u64) -> String {
-        let letters = ['a', '"', '\\', '\n', '\r', ' ', 'ä', '語', '🦀', '\u{7}', '/', '{', ':', '\u{2028}', '\u{feff}'];
+        let letters =
+            ['a', '"', '\\', '\n', '\r', ' ', 'ä', '語', '🦀', '\u{7}', '/', '{', ':', '\u{2028}', '\u{feff}'];
         (0..self.below(chars_max)).map(|_| letters[self.below(letters.len() as u64) as usize]).collect()
     }
+}
+
+/// A random answer of Anthropic with a text, calls with arguments, and sometimes reasoning.
+fn anthropic(
+    said: &str,
+    calls: &[String],
+    is_cut: bool,
+    (input, output, cached): (u64, u64, u64),
+    dice: &mut Dice,
+) -> String {
+    let mut blocks = vec![format!(r#"{{"type": "text", "text": {said}}}"#)];
+    blocks.extend(
+        calls
+            .iter()
+            .enumerate()
+            .map(|(at, input)| format!(r#"{{"type": "tool_use", "id": "t{at}", "name": "n{at}", "input": {input}}}"#)),
+    );
+    if dice.below(2) == 0 {
+        let thinking = json::compact(&dice.text(20).into());
+        blocks.insert(0, format!(r#"{{"type": "thinking", "thinking": {thinking}, "signature": "s"}}"#));
+    }
+    let stop = match (is_cut, calls.is_empty()) {
+        (true, _) => "max_tokens",
+        (_, true) => "end_turn",
+        (_, false) => "tool_use",
+    };
+    format!(
+        r#"{{"model": "m", "content": [{}], "stop_reason": "{stop}", "usage": {{"input_tokens": {input}, "output_tokens": {output},
+            "cache_read_input_tokens": {cached}}}}}"#,
+        blocks.join(",")
+    )
 }
 
 /// A random answer in the form of a provider.
@@ -137,24 +169,18 @@ fn random(provider: Provider, dice: &mut Dice) -> Value {
     let each = |of: &dyn Fn((usize, &String)) -> String| calls.iter().enumerate().map(of).collect::<Vec<_>>();
     let is_cut = dice.below(9) == 0;
     value(&match provider {
-        Provider::Anthropic => {
-            let mut blocks = vec![format!(r#"{{"type": "text", "text": {said}}}"#)];
-            blocks.extend(each(&|(at, input)| format!(r#"{{"type": "tool_use", "id": "t{at}", "name": "n{at}", "input": {input}}}"#)));
-            if dice.below(2) == 0 {
-                blocks.insert(0, format!(r#"{{"type": "thinking", "thinking": {}, "signature": "s"}}"#, text(dice)));
-            }
-            let stop = if is_cut { "max_tokens" } else if calls.is_empty() { "end_turn" } else { "tool_use" };
-            format!(
-                r#"{{"model": "m", "content": [{}], "stop_reason": "{stop}", "usage": {{"input_tokens": {input}, "output_tokens": {output},
-                    "cache_read_input_tokens": {cached}}}}}"#,
-                blocks.join(",")
-            )
-        }
+        Provider::Anthropic => anthropic(&said, &calls, is_cut, (input, output, cached), dice),
         Provider::OpenAi => {
             let listed = each(&|(at, arguments)| {
                 format!(r#"{{"id": "c{at}", "function": {{"name": "n{at}", "arguments": {}}}}}"#, as_text(arguments))
             });
-            let stop = if is_cut { "length" } else if calls.is_empty() { "stop" } else { "tool_calls" };
+            let stop = if is_cut {
+                "length"
+            } else if calls.is_empty() {
+                "stop"
+            } else {
+                "tool_calls"
+            };
             format!(
                 r#"{{"model": "m", "choices": [{{"message": {{"content": {said}, "tool_calls": [{}]}}, "finish_reason": "{stop}"}}],
                     "usage": {{"prompt_tokens": {input}, "completion_tokens": {output}, "prompt_tokens_details": {{"cached_tokens": {cached}}}}}}}"#,
@@ -162,9 +188,13 @@ fn random(provider: Provider, dice: &mut Dice) -> Value {
             )
         }
         Provider::OpenAiResponses => {
-            let mut items = vec![format!(r#"{{"type": "message", "content": [{{"type": "output_text", "text": {said}}}]}}"#)];
+            let mut items =
+                vec![format!(r#"{{"type": "message", "content": [{{"type": "output_text", "text": {said}}}]}}"#)];
             items.extend(each(&|(at, arguments)| {
-                format!(r#"{{"type": "function_call", "call_id": "c{at}", "name": "n{at}", "arguments": {}}}"#, as_text(arguments))
+                format!(
+                    r#"{{"type": "function_call", "call_id": "c{at}", "name": "n{at}", "arguments": {}}}"#,
+                    as_text(arguments)
+                )
             }));
             let status = if is_cut { "incomplete" } else { "completed" };
             format!(
@@ -175,7 +205,9 @@ fn random(provider: Provider, dice: &mut Dice) -> Value {
         }
         Provider::Gemini => {
             let mut parts = vec![format!(r#"{{"text": {said}}}"#)];
-            parts.extend(each(&|(at, args)| format!(r#"{{"functionCall": {{"id": "c{at}", "name": "n{at}", "args": {args}}}}}"#)));
+            parts.extend(each(&|(at, args)| {
+                format!(r#"{{"functionCall": {{"id": "c{at}", "name": "n{at}", "args": {args}}}}}"#)
+            }));
             let finish = if is_cut { "MAX_TOKENS" } else { "STOP" };
             format!(
                 r#"{{"modelVersion": "m", "candidates": [{{"content": {{"parts": [{}]}}, "finishReason": "{finish}"}}],
@@ -265,7 +297,8 @@ async fn answer_each(listener: TcpListener, responses: Vec<Vec<u8>>) -> Vec<Valu
             request.extend_from_slice(&buffer[..count]);
             let text = String::from_utf8_lossy(&request).into_owned();
             let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
             if body.len() >= length.unwrap_or(0) {
                 break value(body);
             }
@@ -328,7 +361,10 @@ async fn a_connection_that_breaks_after_any_byte_is_an_unknown_outcome() {
 async fn a_request_asks_for_a_stream_and_takes_an_answer_without_one() {
     for provider in Provider::ALL {
         let body = json::compact(&recorded(provider));
-        let whole = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let whole = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
         let stream = stream_of(provider, &recorded(provider), 9);
         let streamed = response(&format!("content-length: {}\r\n", stream.len()), stream.as_bytes());
         let (outcomes, requests) = outcomes(provider, vec![whole.into_bytes(), streamed]).await;
@@ -440,7 +476,12 @@ fn malformed_streams_of_the_other_formats() {
     let other = call(r#"{"index":0,"id":"b","function":{"name":"n","arguments":"{}"}}"#);
     check(chat, "an index twice", &events(&[&first, &other, end, usage, done]), INVALID);
     check(chat, "neither index nor id", &events(&[&call(r#"{"function":{"arguments":"{}"}}"#), end, done]), INVALID);
-    check(chat, "no index", &events(&[&first.replace("\"index\":0,", ""), &more.replace("\"index\":0,", ""), end, done]), TEXT);
+    check(
+        chat,
+        "no index",
+        &events(&[&first.replace("\"index\":0,", ""), &more.replace("\"index\":0,", ""), end, done]),
+        TEXT,
+    );
     check(chat, "an index without end", &events(&[&first.replace(":0", ":18446744073709551616"), end, done]), INVALID);
 
     let responses = Provider::OpenAiResponses;

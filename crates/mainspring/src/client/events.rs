@@ -55,10 +55,12 @@ pub(crate) fn watch(
     has_progress: bool,
 ) -> Receiver<Result<Event, ClientError>> {
     let (to, from) = mpsc::channel(ON_THE_WAY);
-    let query: &[(&str, &str)] = if has_progress { &[("progress", "true")] } else { &[] };
-    let (client, route) = (client.clone(), route(&["api", "executions", id, "events"], query));
+    let route = |query: &[(&str, &str)]| route(&["api", "executions", id, "events"], query);
+    let (plain, with_progress) = (route(&[]), route(&[("progress", "true")]));
+    let (route, plain) = if has_progress { (with_progress, Some(plain)) } else { (plain, None) };
+    let client = client.clone();
     tokio::spawn(async move {
-        let mut watching = Watching { client, route, last: None, has_come: false, to };
+        let mut watching = Watching { client, route, plain, last: None, has_come: false, to };
         let mut in_vain = 0;
         while in_vain < PAUSES_MS.len() {
             if in_vain == SAID_AFTER {
@@ -69,6 +71,11 @@ pub(crate) fn watch(
             match watching.send_once().await {
                 Ok(Over::Finished | Over::Unread) => return,
                 Ok(Over::BrokenOff) => {}
+                // A server of an older release refuses the parameter.
+                Err(error) if !error.is_transient() && watching.plain.is_some() => {
+                    watching.route = watching.plain.take().unwrap_or_default();
+                    continue;
+                }
                 Err(error) if !error.is_transient() || in_vain + 1 == PAUSES_MS.len() => {
                     let _ = watching.to.send(Err(error)).await;
                     return;
@@ -87,6 +94,8 @@ pub(crate) fn watch(
 struct Watching {
     client: Client,
     route: String,
+    /// The route without progress, if the other one has it.
+    plain: Option<String>,
     /// The position of the last received event.
     last: Option<(u64, u32)>,
     /// True if the current stream has sent anything. The keep-alive comments of a waiting execution count.

@@ -32,7 +32,7 @@ pub(super) enum End {
     Cut,
     /// Nothing more is sent, and the connection stays open.
     Hang,
-    /// The connection breaks at the next poll. What is before it was sent.
+    /// The connection breaks at the next poll, since the pieces before were sent.
     Flushed,
 }
 

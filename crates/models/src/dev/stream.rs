@@ -79,9 +79,11 @@ fn anthropic(body: &Value, chars: usize) -> String {
         }
         if let Some(input) = block.get("input") {
             empty = with(&empty, [("input", Value::Map(Map::new()))]);
-            deltas.extend(pieces(&json::compact(input), chars).map(|piece| {
-                Value::map([("type", Value::from("input_json_delta")), ("partial_json", piece.into())])
-            }));
+            deltas.extend(
+                pieces(&json::compact(input), chars).map(|piece| {
+                    Value::map([("type", Value::from("input_json_delta")), ("partial_json", piece.into())])
+                }),
+            );
         }
         out += &of("content_block_start", "content_block", empty);
         out.extend(deltas.into_iter().map(|delta| of("content_block_delta", "delta", delta)));
@@ -97,8 +99,7 @@ fn chat(body: &Value, chars: usize) -> String {
     let choice = list(body, "choices").first().cloned().unwrap_or_default();
     let message = field(&choice, "message");
     let chunk = |choices: Vec<Value>, usage: Value| {
-        let changes =
-            [("object", "chat.completion.chunk".into()), ("choices", Value::List(choices)), ("usage", usage)];
+        let changes = [("object", "chat.completion.chunk".into()), ("choices", Value::List(choices)), ("usage", usage)];
         unnamed(&with(body, changes))
     };
     let said = |delta: Value, finish: Value| {
@@ -115,7 +116,8 @@ fn chat(body: &Value, chars: usize) -> String {
     for (at, call) in list(&message, "tool_calls").iter().enumerate() {
         let at = at as u64;
         let function = field(call, "function");
-        let first = with(&with(call, [("index", at.into())]), [("function", with(&function, [("arguments", "".into())]))]);
+        let first =
+            with(&with(call, [("index", at.into())]), [("function", with(&function, [("arguments", "".into())]))]);
         let delta = |call: Value| Value::map([("tool_calls", Value::List(vec![call]))]);
         out += &said(delta(first), Value::Null);
         out.extend(pieces(&words(&function, "arguments"), chars).map(|piece| {

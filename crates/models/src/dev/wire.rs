@@ -44,9 +44,9 @@ pub(super) fn read(provider: Provider, path: &str, body: &Value) -> Result<Incom
     let messages = body.get(key).and_then(Value::as_list).filter(|messages| !messages.is_empty());
     let Some(messages) = messages else { return Err(format!("`{key}` has to be a list of at least one message")) };
     let model = match provider {
-        Provider::Gemini => path.rsplit_once('/').and_then(|(_, last)| {
-            last.strip_suffix(":generateContent").or_else(|| last.strip_suffix(GEMINI_STREAM))
-        }),
+        Provider::Gemini => path
+            .rsplit_once('/')
+            .and_then(|(_, last)| last.strip_suffix(":generateContent").or_else(|| last.strip_suffix(GEMINI_STREAM))),
         _ => body.get("model").and_then(Value::as_text),
     };
     let Some(model) = model else { return Err("`model` is missing".into()) };

@@ -57,10 +57,8 @@ impl Assembly for Completion {
         message.insert("content".into(), std::mem::take(&mut self.content).into());
         message.insert("refusal".into(), std::mem::take(&mut self.refusal).into());
         message.insert("tool_calls".into(), calls.into());
-        let choice = Value::map([
-            ("message", Value::Map(message)),
-            ("finish_reason", std::mem::take(&mut self.finish_reason)),
-        ]);
+        let choice =
+            Value::map([("message", Value::Map(message)), ("finish_reason", std::mem::take(&mut self.finish_reason))]);
         let choices: Vec<Value> = Some(choice).filter(|_| self.has_choice).into_iter().collect();
         let mut body = Map::new();
         body.insert("choices".into(), choices.into());
