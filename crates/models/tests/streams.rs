@@ -508,7 +508,7 @@ fn streams_are_bounded() {
     let event = |size: usize| format!("data: {{\"type\":\"ping\",\"x\":\"{}\"}}\n\n", "x".repeat(size));
     let large = "model_answer_too_large";
     check(Provider::Anthropic, "a giant event", &event(300_000), large);
-    check(Provider::Anthropic, "an event without end", &"data: x\n".repeat(40_000), large);
+    check(Provider::Anthropic, "an event without end", &"data: xxxxxxxxx\n".repeat(40_000), large);
     check(Provider::OpenAi, "a giant line", &"x".repeat(300_000), large);
     let text = format!(r#"{{"choices":[{{"delta":{{"content":"{}"}}}}]}}"#, "x".repeat(1_000));
     check(Provider::OpenAi, "a long text", &events(&[text.as_str(); 300]), large);

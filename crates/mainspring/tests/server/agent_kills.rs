@@ -154,7 +154,7 @@ impl<'a> Conversation<'a> {
         let (interrupted, repeated) = self.check(&client);
         assert!(interrupted <= done, "{interrupted} calls with an unknown outcome at {done} kills");
         println!("{done} kills, {interrupted} calls with an unknown outcome, {repeated} of them had arrived");
-        for server in self.servers.drain(..) {
+        for mut server in self.servers.drain(..) {
             server.kill();
         }
         let verified = call(self.place.reading_command(&["verify", &self.id]), b"");
