@@ -126,6 +126,16 @@ pub fn cut(text: &str, width: usize, ellipsis: &str) -> String {
     format!("{}{ellipsis}", text[..end].trim_end())
 }
 
+/// The end of a text, as far as it fits into the width.
+pub fn ending(text: &str, width: usize) -> &str {
+    let (mut columns, bound) = (0, width.saturating_mul(CHARS_PER_COLUMN_MAX));
+    let before = text.char_indices().rev().enumerate().find(|(count, (_, letter))| {
+        columns += columns_of(*letter);
+        columns > width || *count >= bound
+    });
+    before.map_or(text, |(_, (at, letter))| &text[at + letter.len_utf8()..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +188,13 @@ mod tests {
             assert_eq!(cut, expected);
             assert!(columns(&cut) <= width);
         }
+        for (text, width, expected) in
+            [("abc", 3, "abc"), ("abcd", 3, "bcd"), ("日本語", 5, "本語"), ("", 0, ""), ("a", 0, "")]
+        {
+            assert_eq!(ending(text, width), expected);
+        }
         let marks = format!("e{}", "\u{301}".repeat(1000));
+        assert_eq!(ending(&marks, 5).chars().count(), 20);
         assert_eq!(cut(&marks, 5, "…").chars().count(), 17, "marks without end are cut as well");
     }
 }

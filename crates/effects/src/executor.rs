@@ -17,7 +17,10 @@ use mainspring_kernel::{
 };
 use tokio::sync::Notify;
 
-use crate::secrets::{Resolved, SecretSource, resolve};
+use crate::{
+    partial::{PartialText, PartialTexts},
+    secrets::{Redactor, Resolved, SecretSource, resolve},
+};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -30,6 +33,18 @@ pub trait Executor: Send + Sync {
     /// Performs the attempt and returns its outcome. Returns soon after `stop` is requested, in every state of the
     /// attempt.
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome>;
+
+    /// Performs the attempt as [`perform`](Self::perform) does, and shows its text to watchers while it grows. The outcome
+    /// does not depend on them.
+    fn perform_shown<'a>(
+        &'a self,
+        attempt: &'a Attempt,
+        stop: CancelSignal,
+        partial: PartialText,
+    ) -> BoxFuture<'a, Outcome> {
+        drop(partial);
+        self.perform(attempt, stop)
+    }
 
     /// Waits while an attempt that asked people to fill in a form is not continued, and returns the outcome of its call if
     /// the call ends before. Ends the call once `stop` is requested. Returns at once for an attempt without an open call.
@@ -151,12 +166,18 @@ impl CancelSignal {
 pub struct Executors {
     all: Vec<Arc<dyn Executor>>,
     secrets: Option<Arc<dyn SecretSource>>,
+    partial: PartialTexts,
 }
 
 impl Executors {
     /// Takes the executors. The first one that performs an attempt gets it.
     pub fn new(executors: Vec<Arc<dyn Executor>>) -> Self {
-        Self { all: executors, secrets: None }
+        Self { all: executors, secrets: None, partial: PartialTexts::default() }
+    }
+
+    /// The partial texts of the attempts that these executors perform.
+    pub fn partial_texts(&self) -> &PartialTexts {
+        &self.partial
     }
 
     /// Takes the source of the secrets that steps use.
@@ -168,7 +189,8 @@ impl Executors {
     pub async fn perform(&self, attempt: &Attempt, mut stop: CancelSignal) -> Outcome {
         let Some(executor) = self.executor_of(attempt) else { return Outcome::Failed(no_executor(attempt)) };
         if attempt.secrets.references.is_empty() {
-            return executor.perform(attempt, stop).await;
+            let partial = self.partial.text(attempt, Redactor::default());
+            return executor.perform_shown(attempt, stop, partial).await;
         }
         let resolved = tokio::select! {
             biased;
@@ -176,7 +198,10 @@ impl Executors {
             resolved = resolve(self.secrets.as_ref(), attempt) => resolved,
         };
         match resolved {
-            Ok(Resolved { attempt, redactor }) => redactor.outcome(executor.perform(&attempt, stop).await),
+            Ok(Resolved { attempt, redactor }) => {
+                let partial = self.partial.text(&attempt, redactor.clone());
+                redactor.outcome(executor.perform_shown(&attempt, stop, partial).await)
+            }
             Err(failure) => Outcome::Failed(failure),
         }
     }

@@ -12,6 +12,7 @@
 mod access;
 mod allowlist;
 mod body;
+mod body_reader;
 mod connect;
 mod connection_task;
 mod decode;
@@ -50,6 +51,7 @@ use request::Request;
 
 pub use access::permitted_addresses;
 pub use allowlist::{ALLOW_VARIABLE, AllowError, Allowlist, DEFAULT_ORGANIZATION};
+pub use body_reader::BodyReader;
 pub use limits::{CONNECT_TIMEOUT_DEFAULT, REDIRECTS_MAX, RESPONSE_BYTES_DEFAULT, RESPONSE_BYTES_MAX};
 pub use resolve::{Resolver, SystemResolver};
 pub use tls_roots::TlsRoots;
@@ -101,7 +103,23 @@ impl Http {
         Self { connector: Connector { allow, resolver, tls: trust.into_config(), timeout: connect_timeout }, traces }
     }
 
-    async fn run(&self, attempt: &Attempt, mut stop: CancelSignal) -> Result<Outcome, RequestError> {
+    /// Performs an attempt as [`perform`](Executor::perform) does. A reader gets the body of a response that counts as success
+    /// while it arrives, and the outcome then has none.
+    pub async fn perform_reading(
+        &self,
+        attempt: &Attempt,
+        stop: CancelSignal,
+        reader: Option<&mut dyn BodyReader>,
+    ) -> Outcome {
+        self.run(attempt, stop, reader).await.unwrap_or_else(|refusal| Outcome::Failed(refusal.into()))
+    }
+
+    async fn run(
+        &self,
+        attempt: &Attempt,
+        mut stop: CancelSignal,
+        reader: Option<&mut dyn BodyReader>,
+    ) -> Result<Outcome, RequestError> {
         let (begun, mut progress) = (Instant::now(), Progress::default());
         if stop.is_requested() {
             return Ok(stopped(&progress, begun.elapsed()));
@@ -114,7 +132,7 @@ impl Http {
         // In this order: a response that arrived before the cancellation is the outcome.
         let answer = tokio::select! {
             biased;
-            answer = exchange(&self.connector, organization, request.clone(), &mut progress) => Some(answer?),
+            answer = exchange(&self.connector, organization, request.clone(), &mut progress, reader) => Some(answer?),
             () = stop.requested() => None,
         };
         let duration = begun.elapsed();
@@ -149,12 +167,7 @@ impl Executor for Http {
     /// (`policy`), `http_dns_failed`, `http_connect_failed`, `http_connection_lost` (`unavailable`),
     /// `http_connect_timeout` (`timeout`), `http_tls_failed`, `http_redirects_too_many` (`failed`).
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move {
-            match self.run(attempt, stop).await {
-                Ok(outcome) => outcome,
-                Err(refusal) => Outcome::Failed(refusal.into()),
-            }
-        })
+        Box::pin(self.perform_reading(attempt, stop, None))
     }
 
     /// A request is not recorded before it is sent, and no protocol tells whether a server has received it. So every

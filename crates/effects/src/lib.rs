@@ -5,6 +5,7 @@
 mod executor;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod partial;
 pub mod secrets;
 pub mod shell;
 pub mod stdio;

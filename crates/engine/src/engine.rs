@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use mainspring_effects::Executors;
+use mainspring_effects::{Executors, partial::PartialTexts};
 use mainspring_kernel::{
     input::Input, instance::Instance, key::ExecutionKey, plan::Decision, state::State, value::Value,
 };
@@ -59,6 +59,7 @@ pub struct Engine {
     effects: FairSemaphore<String>,
     intake: Intake,
     budgets: Option<Arc<dyn PeriodBudgets>>,
+    partial: PartialTexts,
 }
 
 /// The answer to a start.
@@ -133,6 +134,7 @@ impl Engine {
             owned: to_owned,
             effects: to_effects,
         };
+        let partial = workers.0.partial_texts().clone();
         let driver =
             Driver::new(shard, store.clone(), loader.clone(), workers, (data_dir, member, scope), signer, handles);
         let driver = Mutex::new(Some(tokio::spawn(driver.run(received))));
@@ -148,6 +150,7 @@ impl Engine {
             owned,
             effects,
             intake: Intake::default(),
+            partial,
         })
     }
 
@@ -302,6 +305,11 @@ impl Engine {
         let (sender, receiver) = mpsc::channel(WATCHED_FRAMES_MAX);
         let _ = self.commands.send(Command::Watch(execution, Watcher::InTime(sender)));
         receiver
+    }
+
+    /// The partial texts of the attempts that this process performs. Nothing of them is in a journal.
+    pub fn partial_texts(&self) -> &PartialTexts {
+        &self.partial
     }
 
     /// Reads the state of an execution from the store.

@@ -45,6 +45,8 @@ pub struct ModelConfig {
     pub max_tokens: Option<u64>,
     /// The temperature, unless the step says otherwise.
     pub temperature: Temperature,
+    /// True if answers are asked for as streams, so that people can watch them grow.
+    pub streams: bool,
 }
 
 /// The source of a key. The key itself is read for each call and never stored.
@@ -86,8 +88,18 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-const KEYS: [&str; 9] =
-    ["apiKey", "baseUrl", "default", "maxTokens", "model", "organizations", "provider", "script", "temperature"];
+const KEYS: [&str; 10] = [
+    "apiKey",
+    "baseUrl",
+    "default",
+    "maxTokens",
+    "model",
+    "organizations",
+    "provider",
+    "script",
+    "stream",
+    "temperature",
+];
 
 /// Reads the value of `models`. All errors are returned, in the order of the configuration. A single model is the
 /// default.
@@ -254,14 +266,7 @@ impl Reader<'_> {
             self.refuse(key, "a model with `script` has no address and no key", "remove it, or remove `script`");
         }
         let api_key = map.get("apiKey").and_then(|value| self.key(value));
-        let is_default = match map.get("default") {
-            None => false,
-            Some(Value::Bool(is_default)) => *is_default,
-            Some(other) => {
-                self.refuse("default", format!("this is {}, not a boolean", other.kind()), "write true or false");
-                false
-            }
-        };
+        let (is_default, streams) = (self.flag(map, "default"), self.flag(map, "stream"));
         let max_tokens = map.get("maxTokens").and_then(|value| match value.as_u64() {
             Some(tokens @ 1..=1_000_000) => Some(tokens),
             _ => {
@@ -283,8 +288,20 @@ impl Reader<'_> {
             organizations,
             max_tokens,
             temperature,
+            streams,
         })
         .filter(|_| self.errors.len() == errors_before)
+    }
+
+    fn flag(&mut self, map: &Map, key: &str) -> bool {
+        match map.get(key) {
+            None => false,
+            Some(Value::Bool(flag)) => *flag,
+            Some(other) => {
+                self.refuse(key, format!("this is {}, not a boolean", other.kind()), "write true or false");
+                false
+            }
+        }
     }
 
     fn temperature(&mut self, map: &Map) -> Temperature {
@@ -415,6 +432,7 @@ mod tests {
         check(r#"{"a": {"provider": "gemini", "model": "m", "baseUrl": "ftp://x"}}"#, "models.a.baseUrl");
         check(r#"{"a": {"provider": "gemini", "model": "m", "baseUrl": "http://u:p@x"}}"#, "models.a.baseUrl");
         check(r#"{"a": {"provider": "gemini", "model": "m", "temperature": 3}}"#, "models.a.temperature");
+        check(r#"{"a": {"provider": "gemini", "model": "m", "stream": "yes"}}"#, "models.a.stream: this is");
         let two = r#"{"a": {"provider": "gemini", "model": "m", "default": true},
                       "b": {"provider": "gemini", "model": "m", "default": true}}"#;
         check(two, "a, b are all marked as the default");

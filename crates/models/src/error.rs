@@ -7,6 +7,10 @@ use mainspring_kernel::{
 
 use crate::limits::QUOTED_CHARS_MAX;
 
+/// Texts by which providers report a conversation that is too long; they share no code.
+const TOO_LONG: [&str; 5] =
+    ["prompt is too long", "context_length_exceeded", "context length", "context window", "maximum number of tokens"];
+
 /// A reason why a call of a model has no usable answer. Holds no header and no key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelError {
@@ -95,4 +99,27 @@ impl ModelError {
 pub(crate) fn quoted(text: &str) -> String {
     let clean = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     clean.take(QUOTED_CHARS_MAX).collect()
+}
+
+/// Translates a status with the body of an error.
+pub(crate) fn of_status(status: u16, body: &Value, retry_after_ms: Option<u64>) -> ModelError {
+    let error = body.get("error").unwrap_or(body);
+    let part = |key: &str| error.get(key).and_then(Value::as_text).unwrap_or_default();
+    let said = match (part("message"), error) {
+        ("", Value::Text(text)) => quoted(text),
+        (message, _) => quoted(message),
+    };
+    let message = if said.is_empty() { format!("status {status}") } else { format!("{said} (status {status})") };
+    let code = format!("{} {}", part("code"), part("type"));
+    let is_too_long = || TOO_LONG.iter().any(|text| said.to_lowercase().contains(text) || code.contains(text));
+    match status {
+        401 | 403 => ModelError::NotAuthorized(message),
+        429 if code.contains("insufficient_quota") => ModelError::NotAuthorized(message),
+        429 => ModelError::RateLimited { message, retry_after_ms },
+        408 | 425 | 500..600 => ModelError::Unavailable { message, retry_after_ms },
+        413 => ModelError::ContextTooLong(message),
+        400 | 422 if is_too_long() => ModelError::ContextTooLong(message),
+        400 if code.contains("content_filter") => ModelError::Filtered(message),
+        _ => ModelError::Rejected(message),
+    }
 }

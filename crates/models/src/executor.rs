@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mainspring_effects::{
     Adopted, AttemptName, BoxFuture, CancelSignal, Executor,
-    http::{Http, HttpOptions},
+    http::{BodyReader, Http, HttpOptions},
+    partial::PartialText,
     secrets::{Purpose, Redactor, SecretSource, SecretUser, SecretValue, read_reference},
 };
 use mainspring_kernel::{
@@ -18,9 +19,10 @@ use crate::{
     answer::Answer,
     config::{ModelConfig, Temperature, find},
     dev::ScriptedModel,
-    error::{ModelError, quoted},
+    error::{ModelError, of_status},
     limits::{ANSWER_BYTES_MAX, ANSWER_TOKENS_DEFAULT, QUOTED_KEY_BYTES_MAX, TOOLS_MAX},
     request::{Request, messages},
+    stream::{AnswerStream, Ending},
     tools::{ToolDefinition, ToolSource, WireNames, built_in, compare_pins, wire_name, workflow},
 };
 
@@ -40,10 +42,6 @@ const PARAMS: [&str; 13] = [
     "tools",
     "turns",
 ];
-
-/// Texts by which providers report a conversation that is too long; they share no code.
-const TOO_LONG: [&str; 5] =
-    ["prompt is too long", "context_length_exceeded", "context length", "context window", "maximum number of tokens"];
 
 /// Performs the attempts of `agent` steps at the configured models.
 pub struct Agents {
@@ -82,7 +80,12 @@ impl Agents {
         }
     }
 
-    async fn run(&self, attempt: &Attempt, stop: CancelSignal) -> Result<Outcome, Failure> {
+    async fn run(
+        &self,
+        attempt: &Attempt,
+        stop: CancelSignal,
+        partial: Option<PartialText>,
+    ) -> Result<Outcome, Failure> {
         let named = |error: ModelError| error.to_failure(&attempt.step);
         self.serve_scripted();
         let config = self.model_of(attempt).map_err(named)?;
@@ -101,17 +104,48 @@ impl Agents {
         let call = http_attempt(attempt, config, &request, key);
         // A conversation may be large, and the wait for the answer long.
         drop((request, tools));
-        match redactor.outcome(self.http.perform(&call, stop).await) {
+        let mut stream = config
+            .streams
+            .then(|| AnswerStream::new(config.provider, partial.map(|partial| partial.redacted(redactor.clone()))));
+        let reader = stream.as_mut().map(|stream| stream as &mut dyn BodyReader);
+        let outcome = redactor.outcome(self.http.perform_reading(&call, stop, reader).await);
+        let streamed = stream.filter(AnswerStream::has_arrived);
+        match outcome {
             Outcome::Done(result) => {
-                let body = result.get("body").unwrap_or(&Value::Null);
-                let answer = config.provider.answer(body).map_err(named)?;
-                Ok(Outcome::Done(output(attempt, answer, &names)))
+                let body = match streamed.map(|stream| (stream.has_begun(), stream.end(true))) {
+                    None => (false, result.get("body").cloned().unwrap_or_default()),
+                    // The parts of an answer are redacted as a whole, since a value may stand in several of them.
+                    Some((has_begun, Ending::Whole(body))) => (has_begun, redactor.value(body)),
+                    Some((_, Ending::Failed(error))) => return Err(named(error)),
+                    Some((_, Ending::Cut)) => return Ok(Outcome::Interrupted),
+                };
+                match config.provider.answer(&body.1) {
+                    Ok(answer) => Ok(Outcome::Done(output(attempt, answer, &names))),
+                    // The provider has failed in the middle of an answer, which may have been paid for.
+                    Err(ModelError::Unavailable { .. }) if body.0 => Ok(Outcome::Interrupted),
+                    Err(error) => Err(named(error)),
+                }
             }
             // The request may have been received and paid for, so only `onInterrupted` may repeat it.
             Outcome::Failed(failure) if failure.code == "http_connection_lost" => Ok(Outcome::Interrupted),
             Outcome::Failed(failure) => Err(translated(failure, &attempt.step)),
             other => Ok(other),
         }
+    }
+
+    async fn perform_until(&self, attempt: &Attempt, mut stop: CancelSignal, partial: Option<PartialText>) -> Outcome {
+        if stop.is_requested() {
+            return Outcome::Stopped(Value::Null);
+        }
+        let run = self.run(attempt, stop.clone(), partial);
+        tokio::pin!(run);
+        // The request itself ends with `stop`; the lists of tools do not.
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut run => outcome,
+            () = stop.requested() => return Outcome::Stopped(Value::Null),
+        };
+        outcome.unwrap_or_else(|failure| Outcome::Failed(self.without_keys(failure)))
     }
 
     /// Reads the key of a model; `None` if it needs none.
@@ -227,6 +261,7 @@ fn request(params: &Value, config: &ModelConfig, tools: &[ToolDefinition]) -> Re
 /// recorded.
 fn http_attempt(attempt: &Attempt, config: &ModelConfig, request: &Request, key: Option<String>) -> Attempt {
     let call = config.provider.call(request, &config.base_url);
+    let call = if config.streams { config.provider.streamed(call) } else { call };
     let key = key.map(|key| config.provider.key_header(&key));
     let headers = call.headers.into_iter().chain(key);
     let headers: Map = headers.map(|(name, value)| (name.to_owned(), value.into())).collect();
@@ -291,28 +326,6 @@ fn translated(failure: Failure, step: &str) -> Failure {
     error.to_failure(step)
 }
 
-fn of_status(status: u16, body: &Value, retry_after_ms: Option<u64>) -> ModelError {
-    let error = body.get("error").unwrap_or(body);
-    let part = |key: &str| error.get(key).and_then(Value::as_text).unwrap_or_default();
-    let said = match (part("message"), error) {
-        ("", Value::Text(text)) => quoted(text),
-        (message, _) => quoted(message),
-    };
-    let message = if said.is_empty() { format!("status {status}") } else { format!("{said} (status {status})") };
-    let code = format!("{} {}", part("code"), part("type"));
-    let is_too_long = || TOO_LONG.iter().any(|text| said.to_lowercase().contains(text) || code.contains(text));
-    match status {
-        401 | 403 => ModelError::NotAuthorized(message),
-        429 if code.contains("insufficient_quota") => ModelError::NotAuthorized(message),
-        429 => ModelError::RateLimited { message, retry_after_ms },
-        408 | 425 | 500..600 => ModelError::Unavailable { message, retry_after_ms },
-        413 => ModelError::ContextTooLong(message),
-        400 | 422 if is_too_long() => ModelError::ContextTooLong(message),
-        400 if code.contains("content_filter") => ModelError::Filtered(message),
-        _ => ModelError::Rejected(message),
-    }
-}
-
 impl Executor for Agents {
     fn performs(&self, attempt: &Attempt) -> bool {
         attempt.effect == "agent"
@@ -320,21 +333,17 @@ impl Executor for Agents {
 
     /// The result is `{text, toolCalls, stopReason, usage, model, raw}` for a call of a conversation, whose parameters
     /// have `turns`; otherwise `{text, value, usage, turns, stopReason}`.
-    fn perform<'a>(&'a self, attempt: &'a Attempt, mut stop: CancelSignal) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move {
-            if stop.is_requested() {
-                return Outcome::Stopped(Value::Null);
-            }
-            let run = self.run(attempt, stop.clone());
-            tokio::pin!(run);
-            // The request itself ends with `stop`; the lists of tools do not.
-            let outcome = tokio::select! {
-                biased;
-                outcome = &mut run => outcome,
-                () = stop.requested() => return Outcome::Stopped(Value::Null),
-            };
-            outcome.unwrap_or_else(|failure| Outcome::Failed(self.without_keys(failure)))
-        })
+    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome> {
+        Box::pin(self.perform_until(attempt, stop, None))
+    }
+
+    fn perform_shown<'a>(
+        &'a self,
+        attempt: &'a Attempt,
+        stop: CancelSignal,
+        partial: PartialText,
+    ) -> BoxFuture<'a, Outcome> {
+        Box::pin(self.perform_until(attempt, stop, Some(partial)))
     }
 
     /// A request is not recorded before it is sent, so every attempt of an earlier process may have been paid for.

@@ -10,6 +10,7 @@
 //! | [`request`] | a request without the form of a provider |
 //! | [`answer`] | an answer without the form of a provider |
 //! | [`provider`] | the formats: Anthropic Messages, OpenAI Chat Completions and Responses, Gemini |
+//! | [`stream`] | the events of a streamed answer, assembled to the same answer |
 //! | [`tools`] | the tools that a model may call, as the request describes them |
 //! | [`executor`] | performs the attempts of `agent` steps |
 //! | [`dev`] | a scripted model that speaks the same formats, for tests and examples |
@@ -23,6 +24,7 @@ pub mod limits;
 pub mod prices;
 pub mod provider;
 pub mod request;
+pub mod stream;
 pub mod tools;
 
 pub use error::ModelError;

@@ -12,6 +12,18 @@ pub const ORGANIZATIONS_MAX: usize = 1_000;
 pub const ANSWER_BYTES_MAX: usize = 220 * 1024;
 const _: () = assert!(ANSWER_BYTES_MAX < OUTPUT_BYTES_MAX);
 
+/// The bytes of a stream. Each word of an answer is an event with names and ids around it, some fifty times its length.
+pub const STREAM_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// The events of a stream: one for each character of the longest answer.
+pub const STREAM_EVENTS_MAX: usize = ANSWER_BYTES_MAX;
+
+/// The bytes of one event. The last one of the Responses API holds the whole answer.
+pub const STREAM_EVENT_BYTES_MAX: usize = ANSWER_BYTES_MAX + 1024;
+
+/// The bytes that a part of an answer counts beside its content, so that empty parts are bounded.
+pub const STREAM_PART_BYTES: usize = 64;
+
 /// The tokens of an answer if neither step nor model says. Anthropic requires a number.
 pub const ANSWER_TOKENS_DEFAULT: u64 = 8_192;
 
@@ -38,6 +50,9 @@ pub const DEV_REQUEST_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The requests that the scripted model keeps for its report. Later ones are counted only.
 pub const DEV_REQUESTS_KEPT: usize = 1_000;
+
+/// The bytes at which a scripted stream may be cut or stay open.
+pub const DEV_STREAM_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The longest delay of a scripted answer, in milliseconds.
 pub const DEV_DELAY_MAX_MS: u64 = 600_000;

@@ -85,6 +85,26 @@ impl Provider {
         }
     }
 
+    /// Asks for the answer as a stream of events.
+    pub fn streamed(self, mut call: Call) -> Call {
+        if let (true, Value::Map(body)) = (self != Self::Gemini, &mut call.body) {
+            body.insert("stream".into(), true.into());
+        }
+        match (self, &mut call.body) {
+            // Without this option, a stream does not say what it cost.
+            (Self::OpenAi, Value::Map(body)) => {
+                body.insert("stream_options".into(), Value::map([("include_usage", true.into())]));
+            }
+            (Self::Gemini, _) => {
+                call.path = call.path.replace(":generateContent", ":streamGenerateContent?alt=sse");
+            }
+            _ => {}
+        }
+        // A compressed stream arrives in larger pieces, and could not be bounded while it arrives.
+        call.headers.extend([("accept", "text/event-stream".to_owned()), ("accept-encoding", "identity".to_owned())]);
+        call
+    }
+
     /// Reads the body of a successful response.
     pub fn answer(self, body: &Value) -> Result<Answer, ModelError> {
         if body.as_map().is_none() {
@@ -126,7 +146,7 @@ fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_text)
 }
 
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_list).unwrap_or_default()
 }
 

@@ -6,6 +6,7 @@ use http_body_util::BodyExt;
 use hyper::{Response, body::Incoming};
 
 use super::{
+    body_reader::{self, BodyReader},
     connect::Connector,
     decode::Coding,
     error::RequestError,
@@ -48,6 +49,7 @@ pub(super) async fn exchange(
     organization: Option<&str>,
     mut request: Request,
     progress: &mut Progress,
+    reader: Option<&mut dyn BodyReader>,
 ) -> Result<FinalResponse, RequestError> {
     loop {
         let mut connection = connector.connect(&request.target, organization).await?;
@@ -55,7 +57,7 @@ pub(super) async fn exchange(
         let response = connection.send(&request).await.map_err(|error| broken(request.target.shown(), &error))?;
         let Some(next) = redirect::next(&request, response.status(), response.headers())? else {
             // The connection must live until the body is read.
-            return read(&request, response, progress.redirects).await;
+            return read(&request, response, progress.redirects, reader).await;
         };
         if progress.redirects == REDIRECTS_MAX {
             return Err(RequestError::RedirectsTooMany(request.target.shown()));
@@ -66,12 +68,25 @@ pub(super) async fn exchange(
 }
 
 /// Reads the body of the final response: completely for a success, and up to the kept size for a failure.
-async fn read(request: &Request, response: Response<Incoming>, redirects: u32) -> Result<FinalResponse, RequestError> {
+async fn read(
+    request: &Request,
+    response: Response<Incoming>,
+    redirects: u32,
+    reader: Option<&mut dyn BodyReader>,
+) -> Result<FinalResponse, RequestError> {
     let (mut parts, incoming) = response.into_parts();
     let url = request.target.shown();
     let is_success = request.expect.holds(parts.status);
     if is_success && !headers::fits(&parts.headers) {
         return Err(RequestError::ResponseTooLarge { url, part: "the head of the answer", bytes_max: HEAD_BYTES_MAX });
+    }
+    if let Some(reader) = reader
+        && is_success
+        && body_reader::reads(reader, &parts.headers)
+    {
+        pass_on(incoming, reader).await.map_err(|error| broken(url.clone(), &error))?;
+        let body = Vec::new();
+        return Ok(FinalResponse { url, status: parts.status, headers: parts.headers, body, is_cut: false, redirects });
     }
     let bytes_max = if is_success { request.response_bytes_max } else { FAILURE_BODY_BYTES_MAX };
     let received = receive(incoming, bytes_max).await;
@@ -98,6 +113,18 @@ async fn read(request: &Request, response: Response<Incoming>, redirects: u32) -
     let is_cut = is_larger || !matches!(received.end, End::Whole) || decoded.is_err();
     body.truncate(bytes_max);
     Ok(FinalResponse { url, status: parts.status, headers: parts.headers, body, is_cut, redirects })
+}
+
+/// Gives a body to a reader, up to its end or as far as the reader needs it.
+async fn pass_on(mut incoming: Incoming, reader: &mut dyn BodyReader) -> hyper::Result<()> {
+    while let Some(frame) = incoming.frame().await {
+        if let Ok(data) = frame?.into_data()
+            && !reader.read(&data)
+        {
+            break;
+        }
+    }
+    Ok(())
 }
 
 async fn receive(mut incoming: Incoming, bytes_max: usize) -> Received {

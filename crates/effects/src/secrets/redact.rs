@@ -24,6 +24,9 @@ const REPLACEMENT: &str = "***";
 /// Encodings inside of each other that are decoded: JSON in a text of JSON in a log line, an address in the query of another.
 const ESCAPES_NESTED_MAX: usize = 4;
 
+/// Bytes of the longest escape: two halves of a character in JSON, with the backslashes of all nested texts.
+const ESCAPE_BYTES_MAX: usize = 2 * (5 + (1 << (ESCAPES_NESTED_MAX - 1)));
+
 /// Removes values of secrets. Its `Debug` form does not show them.
 #[derive(Clone, Default)]
 pub struct Redactor {
@@ -110,36 +113,51 @@ impl Redactor {
     /// Removes the values from a text.
     pub fn text(&self, text: String) -> String {
         let mut found = Vec::new();
-        let plain = View::plain(&text);
-        self.search(&plain, &mut found);
-        if plain.bytes.contains(&b'&') {
-            self.search(&plain.decoded(reference), &mut found);
-        }
-        self.search_addresses(plain, &mut found);
-        // White space counts here: a backslash before a line break belongs to the break.
-        let mut escaped = View::raw(&text);
-        for _ in 0..ESCAPES_NESTED_MAX {
-            if !escaped.bytes.contains(&b'\\') {
-                break;
-            }
-            escaped = escaped.decoded(backslash);
-            self.search(&escaped, &mut found);
-        }
+        each_view(&text, &mut |view| self.search(view, &mut found));
         if found.is_empty() { text } else { replaced(&text, found) }
     }
 
-    /// Searches a text with its percent encoding decoded, once and again.
-    fn search_addresses(&self, mut view: View, found: &mut Vec<(usize, usize)>) {
-        for _ in 0..ESCAPES_NESTED_MAX {
-            if view.bytes.contains(&b'+') {
-                self.search(&view.decoded(form), found);
-            }
-            if !view.bytes.contains(&b'%') {
-                break;
-            }
-            view = view.decoded(percent);
-            self.search(&view, found);
+    /// Returns the number of bytes at the beginning of a text that stay the same, and are not part of a value, however the
+    /// text continues. The text begins where a value can begin: at its real beginning, or at the end of a part that was
+    /// returned here.
+    pub fn settled(&self, text: &str) -> usize {
+        if self.is_empty() {
+            return text.len();
         }
+        // An escape at the end may be incomplete, so the text before it is searched as well.
+        let tail = text.floor_char_boundary(text.len().saturating_sub(ESCAPE_BYTES_MAX));
+        let escape = text[tail..].find(['%', '\\', '&', '+']).map_or(text.len(), |at| tail + at);
+        let (mut settled, mut found) = (escape, Vec::new());
+        for part in [text, &text[..escape]] {
+            each_view(part, &mut |view| {
+                settled = settled.min(self.begun(view));
+                self.search(view, &mut found);
+            });
+        }
+        // A whole value is returned at once, or not yet. A range may begin before one that was looked at.
+        found.sort_unstable_by_key(|(start, _)| std::cmp::Reverse(*start));
+        loop {
+            let before = settled;
+            for (start, end) in &found {
+                if *start < settled && settled < *end {
+                    settled = *start;
+                }
+            }
+            if settled == before {
+                return text.floor_char_boundary(settled);
+            }
+        }
+    }
+
+    /// Returns the place in the text at which a value may have begun that the view does not hold to its end.
+    fn begun(&self, view: &View) -> usize {
+        let bytes = &view.bytes[..];
+        let places = self.needles.iter().filter_map(|needle| {
+            let longest = bytes.len().min(needle.len().saturating_sub(1));
+            let length = (1..=longest).rev().find(|length| bytes.ends_with(&needle[..*length]))?;
+            Some(view.starts[bytes.len() - length])
+        });
+        places.min().unwrap_or(usize::MAX)
     }
 
     /// Adds the ranges of a text that hold a value or a part of one.
@@ -162,6 +180,39 @@ impl Redactor {
                 found.push((view.starts[bytes.len() - length], view.ends[bytes.len() - 1]));
             }
         }
+    }
+}
+
+/// Calls a function with every view of a text.
+fn each_view(text: &str, see: &mut dyn FnMut(&View)) {
+    let plain = View::plain(text);
+    see(&plain);
+    if plain.bytes.contains(&b'&') {
+        see(&plain.decoded(reference));
+    }
+    each_address(plain, see);
+    // White space counts here: a backslash before a line break belongs to the break.
+    let mut escaped = View::raw(text);
+    for _ in 0..ESCAPES_NESTED_MAX {
+        if !escaped.bytes.contains(&b'\\') {
+            break;
+        }
+        escaped = escaped.decoded(backslash);
+        see(&escaped);
+    }
+}
+
+/// Calls a function with a view whose percent encoding is decoded, once and again.
+fn each_address(mut view: View, see: &mut dyn FnMut(&View)) {
+    for _ in 0..ESCAPES_NESTED_MAX {
+        if view.bytes.contains(&b'+') {
+            see(&view.decoded(form));
+        }
+        if !view.bytes.contains(&b'%') {
+            break;
+        }
+        view = view.decoded(percent);
+        see(&view);
     }
 }
 

@@ -98,7 +98,8 @@ async fn until_settled(
             progress.remember(&plan, record, frame.now);
         }
     }
-    let mut tick = tokio::time::interval(REDRAW);
+    let (mut tick, mut partial) = (tokio::time::interval(REDRAW), engine.partial_texts().watch(key));
+    let is_live = context.terminal.is_live && !context.global.json;
     let shown = std::cell::RefCell::new((events, progress));
     let following = runner::follow(engine, &mut watch, &mut from, &context.signals, |_, records, now| {
         let (events, progress) = &mut *shown.borrow_mut();
@@ -108,7 +109,11 @@ async fn until_settled(
     let followed = loop {
         tokio::select! {
             followed = &mut following => break followed,
-            _ = tick.tick(), if context.terminal.is_live && !context.global.json => shown.borrow_mut().1.tick(),
+            _ = tick.tick(), if is_live => {
+                let progress = &mut shown.borrow_mut().1;
+                partial.take(PARTIAL_BYTES_MAX).iter().for_each(|piece| progress.partial(&piece.step, &piece.text));
+                progress.tick();
+            }
         }
     };
     shown.borrow_mut().1.finish();
@@ -117,6 +122,9 @@ async fn until_settled(
 
 /// The interval in which durations of running steps are redrawn.
 const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Bytes of what models say that are shown at a time.
+const PARTIAL_BYTES_MAX: usize = 8 * 1024;
 
 /// Shows the records of a frame.
 fn show(events: &mut Events<'_>, progress: &mut Progress, records: &[Record], now: u64, context: &Context) {

@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     client::{
         Client, ClientError,
-        events::{Event, FINISHED, watch},
+        events::{Event, FINISHED, PROGRESS, watch},
         execution::{Execution, attempts},
     },
     context::Context,
@@ -91,7 +91,7 @@ impl<'a> Following<'a> {
         Self {
             client,
             id: id.into(),
-            events: watch(client, id, context.terminal),
+            events: watch(client, id, context.terminal, context.terminal.is_live && event_output == EventOutput::Lines),
             is_over: false,
             event_output,
             progress: Progress::new(context.terminal),
@@ -175,6 +175,10 @@ impl<'a> Following<'a> {
         }
         let details = self.details(&batch).await?;
         for event in &batch {
+            if event.kind == PROGRESS {
+                self.show_progress(event);
+                continue;
+            }
             self.seen.note(event);
             self.is_over |= event.kind == FINISHED;
             match self.event_output {
@@ -201,6 +205,14 @@ impl<'a> Following<'a> {
             // Events are printed without details if the server is unavailable; `mainspring show` prints them.
             Err(error) if error.is_transient() => Ok(BTreeMap::new()),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Shows what models say. It is drawn with the next tick.
+    fn show_progress(&mut self, event: &Event) {
+        for said in event.data.get("texts").and_then(Value::as_list).unwrap_or_default() {
+            let part = |key: &str| said.get(key).and_then(Value::as_text).unwrap_or_default();
+            self.progress.partial(part("stepId"), part("text"));
         }
     }
 

@@ -27,6 +27,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// last. The sum is about a minute, enough for a server to restart.
 const PAUSES_MS: [u64; 12] = [0, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000, 10_000];
 
+/// The kind of an event with the texts of models, which has no position and is not stored.
+pub(crate) const PROGRESS: &str = "step.progress";
+
 /// The kind of an execution's last event.
 pub(crate) const FINISHED: &str = "execution.finished";
 
@@ -43,12 +46,21 @@ pub(crate) struct Event {
 /// Failed attempts before the user is told that the connection is lost.
 const SAID_AFTER: usize = 3;
 
-/// Reads the events of an execution until its last one, in the background. A permanent error is the last item.
-pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<Result<Event, ClientError>> {
+/// Reads the events of an execution until its last one, in the background. A permanent error is the last item. Progress is
+/// part of them if `has_progress` is true and the server has it.
+pub(crate) fn watch(
+    client: &Client,
+    id: &str,
+    terminal: Terminal,
+    has_progress: bool,
+) -> Receiver<Result<Event, ClientError>> {
     let (to, from) = mpsc::channel(ON_THE_WAY);
-    let (client, route) = (client.clone(), route(&["api", "executions", id, "events"], &[]));
+    let route = |query: &[(&str, &str)]| route(&["api", "executions", id, "events"], query);
+    let (plain, with_progress) = (route(&[]), route(&[("progress", "true")]));
+    let (route, plain) = if has_progress { (with_progress, Some(plain)) } else { (plain, None) };
+    let client = client.clone();
     tokio::spawn(async move {
-        let mut watching = Watching { client, route, last: None, has_come: false, to };
+        let mut watching = Watching { client, route, plain, last: None, has_come: false, to };
         let mut in_vain = 0;
         while in_vain < PAUSES_MS.len() {
             if in_vain == SAID_AFTER {
@@ -59,6 +71,11 @@ pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<R
             match watching.send_once().await {
                 Ok(Over::Finished | Over::Unread) => return,
                 Ok(Over::BrokenOff) => {}
+                // A server of an older release refuses the parameter.
+                Err(error) if !error.is_transient() && watching.plain.is_some() => {
+                    watching.route = watching.plain.take().unwrap_or_default();
+                    continue;
+                }
                 Err(error) if !error.is_transient() || in_vain + 1 == PAUSES_MS.len() => {
                     let _ = watching.to.send(Err(error)).await;
                     return;
@@ -77,6 +94,8 @@ pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<R
 struct Watching {
     client: Client,
     route: String,
+    /// The route without progress, if the other one has it.
+    plain: Option<String>,
     /// The position of the last received event.
     last: Option<(u64, u32)>,
     /// True if the current stream has sent anything. The keep-alive comments of a waiting execution count.
@@ -104,6 +123,11 @@ impl Watching {
             self.has_come = true;
             for message in lines.take(&bytes).map_err(|what| self.client.invalid_response(what))? {
                 let event = self.event(&message)?;
+                if event.kind == PROGRESS {
+                    // Progress that is not read in time is left out.
+                    let _ = self.to.try_send(Ok(event));
+                    continue;
+                }
                 // A server may repeat events, and a repeated one is not shown again.
                 if self.last.is_some_and(|last| event.place <= last) {
                     continue;
@@ -128,6 +152,7 @@ impl Watching {
         let read = json::value(message.data.as_bytes());
         let data = read.map_err(|error| self.client.invalid_response(&format!("an event is no JSON: {error}")))?;
         let kind = data.get("type").and_then(Value::as_text).unwrap_or(&message.kind).to_string();
+        let place = place.or((kind == PROGRESS).then_some((0, 0)));
         Ok(Event { place: place.ok_or_else(unknown)?, kind, data })
     }
 }

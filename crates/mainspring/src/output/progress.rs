@@ -17,7 +17,7 @@ use mainspring_kernel::{
 
 use crate::{
     output::terminal::{BAD, GOOD, Terminal, WAITS, dim, duration, paint, print_out},
-    output::text::{one_line, shown},
+    output::text::{columns, ending, one_line, shown},
 };
 
 /// Prints the progress of an execution.
@@ -63,16 +63,21 @@ struct Running {
     since: Instant,
     /// The text beside the name: the execution that the attempt runs.
     words: String,
+    /// The end of what a model has said so far.
+    partial: String,
 }
 
 impl Running {
     fn of(words: String) -> Self {
-        Self { since: Instant::now(), words }
+        Self { since: Instant::now(), words, partial: String::new() }
     }
 }
 
 /// Footer lines. More would not fit above the cursor of a small terminal.
 const FOOTER_LINES_MAX: usize = 10;
+
+/// Bytes of the text of a model that are kept: more than one line of any terminal.
+const PARTIAL_BYTES_MAX: usize = 4 * 1024;
 
 /// Columns of a footer line that are not its name: the sign and the duration.
 const FOOTER_MARGIN: usize = 20;
@@ -134,6 +139,14 @@ impl Progress {
         if let Some((name, step_event)) = self.step_event(plan, record, now) {
             self.take_in(&name, &step_event, now);
         }
+    }
+
+    /// Takes what a model has said. It is drawn with the next [`tick`](Self::tick).
+    pub(crate) fn partial(&mut self, name: &str, text: &str) {
+        let Some((_, running)) = self.running.iter_mut().find(|(running, _)| running == name) else { return };
+        running.partial.push_str(text);
+        let from = running.partial.len().saturating_sub(PARTIAL_BYTES_MAX);
+        running.partial.drain(..running.partial.ceil_char_boundary(from));
     }
 
     /// Redraws the footer.
@@ -216,11 +229,13 @@ impl Progress {
             return;
         }
         let room = self.terminal.width.saturating_sub(FOOTER_MARGIN).max(1);
-        for (name, Running { since, words }) in self.running.iter().take(FOOTER_LINES_MAX) {
+        for (name, Running { since, words, partial }) in self.running.iter().take(FOOTER_LINES_MAX) {
             let name: String = name.chars().take(room).collect();
             // A line that wraps would take two rows, and clearing the footer would then miss one.
-            let has_room = name.chars().count() + words.chars().count() < room;
-            let words = if has_room { words.as_str() } else { "" };
+            let left = room.saturating_sub(columns(&shown(&name)) + 2);
+            let said = one_line(partial);
+            let words = if words.is_empty() { ending(&said, left) } else { words.as_str() };
+            let words = if columns(words) <= left { words } else { "" };
             line(paint(AnsiColor::Cyan.on_default(), "▸"), &name, words, Some(millis(since.elapsed())));
         }
         self.footer = self.running.len().min(FOOTER_LINES_MAX);
@@ -290,10 +305,28 @@ fn line(sign: String, name: &str, words: &str, took: Option<u64>) {
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
+
 /// The line of an execution that waits because a limit is reached.
 fn waits_for_limit(whose: &str) -> String {
     format!(
         "waits: the limit of the {whose}'s running executions is reached, which counts those that wait for approval; starts when \
          one ends"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_a_partial_text_is_kept() {
+        let terminal = Terminal { is_live: false, can_ask: false, color: false, width: 80 };
+        let mut progress = Progress::new(terminal);
+        progress.partial("ask#1", "nobody runs");
+        progress.step("ask#1", StepEvent::Began { goes_out: true }, 0);
+        (0..PARTIAL_BYTES_MAX).for_each(|_| progress.partial("ask#1", "ä\u{1b}[2J"));
+        let said = &progress.running[0].1.partial;
+        assert!((PARTIAL_BYTES_MAX - 6..=PARTIAL_BYTES_MAX).contains(&said.len()), "{}", said.len());
+        assert!(!one_line(said).contains('\u{1b}'), "terminals obey nothing of it");
+    }
 }

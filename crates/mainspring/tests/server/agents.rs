@@ -79,7 +79,7 @@ impl Model {
         self.report().get("count").and_then(Value::as_u64).unwrap()
     }
 
-    fn by_answer(&self) -> Vec<u64> {
+    pub(super) fn by_answer(&self) -> Vec<u64> {
         let report = self.report();
         report.get("byAnswer").and_then(Value::as_list).unwrap().iter().map(|count| count.as_u64().unwrap()).collect()
     }
@@ -95,13 +95,13 @@ fn script(turns: usize) -> String {
     format!("answers:\n{}  - {{text: done}}\n", (0..turns).map(turn).collect::<String>())
 }
 
-fn configure(place: &Place, model: &Model, folder: &Path) {
+pub(super) fn configure(place: &Place, model: &Model, folder: &Path, of_model: &str) {
     fs::write(folder.join("tools.sh"), TOOL_SERVER).unwrap();
     let (tools, calls) = (folder.join("tools.sh"), folder.join("calls"));
     place.configure(&format!(
         "models: {{test: {}}}\nmcpServers: {{issues: {{command: bash, args: [{}], env: {{CALLS: {}}}}}}}\n\
          policy: {{classes: {{'issues.*': read}}}}\n",
-        model.setting(""),
+        model.setting(of_model),
         tools.display(),
         calls.display()
     ));
@@ -110,7 +110,7 @@ fn configure(place: &Place, model: &Model, folder: &Path) {
 const AGENT: &str = "[{id: ask, type: agent, goal: Read, tools: ['issues.*'], maxTurns: 40, onInterrupted: retry, \
      retry: {maxAttempts: 20, initialDelayMs: 0}}]";
 
-fn ended(client: &Client, id: &str) -> String {
+pub(super) fn ended(client: &Client, id: &str) -> String {
     loop {
         let reply = client.get(&format!("/api/executions/{id}/wait")).expect(200).text_at("status");
         if reply != "running" && reply != "pending" {
@@ -128,7 +128,7 @@ fn a_killed_server_continues_a_conversation_and_repeats_no_call_with_a_receipt()
     everywhere(|place| {
         let folder = tempfile::tempdir().unwrap();
         let model = Model::start(folder.path(), &script(TURNS));
-        configure(place, &model, folder.path());
+        configure(place, &model, folder.path(), "");
         let mut server = place.start_uncontained();
         let token = server.token.clone().unwrap();
         save(&server.owner(), "reads", yaml(AGENT));

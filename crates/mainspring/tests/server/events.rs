@@ -29,8 +29,17 @@ pub(crate) struct Event {
 
 impl Watcher {
     pub(crate) fn new(client: &Client, execution: &str, after: Option<&str>) -> Self {
+        Self::at(client, &format!("/api/executions/{execution}/events"), after)
+    }
+
+    /// A watcher that gets progress as well. These events have no id.
+    pub(crate) fn of_progress(client: &Client, execution: &str) -> Self {
+        Self::at(client, &format!("/api/executions/{execution}/events?progress=true"), None)
+    }
+
+    fn at(client: &Client, route: &str, after: Option<&str>) -> Self {
         let headers: Vec<_> = after.into_iter().map(|id| ("last-event-id", id)).collect();
-        let mut reader = client.open("GET", &format!("/api/executions/{execution}/events"), &headers, None);
+        let mut reader = client.open("GET", route, &headers, None);
         let (status, headers) = head(&mut reader);
         assert_eq!(status, 200);
         assert!(headers.iter().any(|(name, value)| name == "content-type" && value == "text/event-stream"));
@@ -42,9 +51,9 @@ impl Watcher {
         loop {
             if let Some((one, rest)) = self.rest.split_once("\n\n") {
                 let field = |name: &str| one.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-                let event = field("id:").map(|id| Event {
-                    id: id.to_string(),
-                    kind: field("event:").unwrap().to_string(),
+                let event = field("event:").map(|kind| Event {
+                    id: field("id:").unwrap_or_default().to_string(),
+                    kind: kind.to_string(),
                     data: json::read(field("data:").unwrap().as_bytes()).unwrap().value,
                 });
                 self.rest = rest.to_string();

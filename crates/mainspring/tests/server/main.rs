@@ -8,7 +8,9 @@ mod support;
 mod client;
 mod process;
 
+mod agent_kills;
 mod agent_messages;
+mod agent_streams;
 mod agents;
 mod approval_pages;
 mod approvals;

@@ -261,6 +261,15 @@ impl Place {
         self.address.is_none().then_some(command)
     }
 
+    /// A command that reads the store.
+    pub(crate) fn reading_command(&self, arguments: &[&str]) -> Command {
+        self.command(arguments).unwrap_or_else(|| {
+            let mut command = Command::new(MAINSPRING);
+            command.args(arguments).arg("--store").args(&self.address).env("HOME", self.folder.path());
+            command
+        })
+    }
+
     /// Starts another server on the same store, if it is shared.
     pub(crate) fn another(&self) -> Option<Server> {
         self.address.as_ref().map(|_| Server::start_in(self.folder.path(), "other", &self.arguments()))

@@ -7,6 +7,7 @@
 //!     text: '{"severity": "high"}'
 //!     usage: {inputTokens: 120, outputTokens: 9}
 //!     errors: [{status: 529, message: Overloaded}]   # the responses to the first requests for this answer
+//!     stream: {deltaChars: 3, chunkBytes: 100, chunkDelayMs: 5}   # if the answer is asked for as a stream
 //! ```
 
 use std::fmt;
@@ -18,7 +19,7 @@ use mainspring_kernel::{
 
 use crate::{
     answer::{StopReason, ToolCall, Usage},
-    limits::{DEV_DELAY_MAX_MS, SCRIPT_BYTES_MAX},
+    limits::{DEV_DELAY_MAX_MS, DEV_STREAM_BYTES_MAX, SCRIPT_BYTES_MAX},
 };
 
 /// The answers of a scripted model, and its key.
@@ -45,6 +46,28 @@ pub(super) struct Scripted {
     pub(super) hangs: bool,
     /// The responses to the first requests for this answer.
     pub(super) errors: Vec<ScriptedError>,
+    pub(super) stream: ScriptedStream,
+}
+
+/// The stream of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ScriptedStream {
+    /// The characters of a piece of the text.
+    pub(super) delta_chars: u64,
+    /// The bytes that are sent at a time.
+    pub(super) chunk_bytes: u64,
+    pub(super) chunk_delay_ms: u64,
+    /// The bytes after which the connection breaks.
+    pub(super) cut_at_byte: Option<u64>,
+    /// The bytes after which nothing more is sent.
+    pub(super) hang_at_byte: Option<u64>,
+}
+
+impl Default for ScriptedStream {
+    /// Some characters at a time, as models send them.
+    fn default() -> Self {
+        Self { delta_chars: 4, chunk_bytes: 1024, chunk_delay_ms: 0, cut_at_byte: None, hang_at_byte: None }
+    }
 }
 
 /// An error response of a script.
@@ -68,7 +91,10 @@ impl fmt::Display for ScriptError {
 
 impl std::error::Error for ScriptError {}
 
-const ANSWER_KEYS: [&str; 8] = ["delayMs", "errors", "hang", "stopReason", "text", "toolCalls", "usage", "when"];
+const ANSWER_KEYS: [&str; 9] =
+    ["delayMs", "errors", "hang", "stopReason", "stream", "text", "toolCalls", "usage", "when"];
+
+const STREAM_KEYS: [&str; 5] = ["chunkBytes", "chunkDelayMs", "cutAtByte", "deltaChars", "hangAtByte"];
 
 impl Script {
     /// Parses a script in YAML or JSON.
@@ -132,6 +158,7 @@ fn answer(value: &Value, path: &str) -> Result<Scripted, ScriptError> {
         delay_ms: whole(map, "delayMs", path, DEV_DELAY_MAX_MS)?.unwrap_or_default(),
         hangs,
         errors,
+        stream: stream(map.get("stream"), &at("stream"))?,
     })
 }
 
@@ -154,6 +181,19 @@ fn scripted_error(value: &Value, path: &str) -> Result<ScriptedError, ScriptErro
     let message = map.get("message").map(|message| text(message, &format!("{path}.message"))).transpose()?;
     let retry_after_s = whole(map, "retryAfterSeconds", path, 86_400)?;
     Ok(ScriptedError { status, message: message.unwrap_or_else(|| "scripted error".into()), retry_after_s })
+}
+
+fn stream(value: Option<&Value>, path: &str) -> Result<ScriptedStream, ScriptError> {
+    let Some(value) = value else { return Ok(ScriptedStream::default()) };
+    let (map, usual) = (map(value, path, &STREAM_KEYS)?, ScriptedStream::default());
+    let bytes = |key: &str| whole(map, key, path, DEV_STREAM_BYTES_MAX);
+    Ok(ScriptedStream {
+        delta_chars: bytes("deltaChars")?.unwrap_or(usual.delta_chars),
+        chunk_bytes: bytes("chunkBytes")?.unwrap_or(usual.chunk_bytes),
+        chunk_delay_ms: whole(map, "chunkDelayMs", path, DEV_DELAY_MAX_MS)?.unwrap_or_default(),
+        cut_at_byte: bytes("cutAtByte")?,
+        hang_at_byte: bytes("hangAtByte")?,
+    })
 }
 
 fn usage(value: Option<&Value>, path: &str) -> Result<Usage, ScriptError> {
@@ -213,6 +253,7 @@ mod tests {
         check("answers: [{text: a}, {toolCalls: [{arguments: {}}]}]", "answers[1].toolCalls[0].name is missing");
         check("answers: [{text: a, errors: [{status: 200}]}]", "answers[0].errors[0].status");
         check("answers: [{text: a, delayMs: -1}]", "answers[0].delayMs");
+        check("answers: [{text: a, stream: {chunk: 1}}]", "answers[0].stream has the unknown key `chunk`");
         check("answers: [{text: a, stopReason: tired}]", "`tired` is no reason");
         check("answers: [\n", "line ");
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::{
     Method, Response, StatusCode, body::Incoming as Body, header::RETRY_AFTER, server::conn::http1, service::service_fn,
 };
@@ -19,7 +19,9 @@ use mainspring_kernel::{json, value::Value};
 use tokio::task::JoinSet;
 
 use super::{
-    script::{Script, Scripted},
+    reply_body::{End, ReplyBody},
+    script::{Script, Scripted, ScriptedStream},
+    stream::stream_of,
     wire::{self, Incoming},
 };
 use crate::{
@@ -53,6 +55,8 @@ struct Log {
 struct Reply {
     status: u16,
     body: Value,
+    /// The format and the stream, for an answer that is asked for as one.
+    stream: Option<(Provider, ScriptedStream)>,
     retry_after_s: Option<u64>,
     delay_ms: u64,
     hangs: bool,
@@ -60,7 +64,7 @@ struct Reply {
 
 impl Reply {
     fn new(status: u16, body: Value) -> Self {
-        Self { status, body, retry_after_s: None, delay_ms: 0, hangs: false }
+        Self { status, body, stream: None, retry_after_s: None, delay_ms: 0, hangs: false }
     }
 }
 
@@ -141,6 +145,7 @@ impl Shared {
             ("lastMessage", incoming.as_ref().map(|incoming| shown(&incoming.last_message)).into()),
             ("idempotencyKey", head.idempotency_key.as_deref().map(shown).into()),
             ("status", u32::from(reply.status).into()),
+            ("streamed", reply.stream.is_some().into()),
         ]);
         if log.kept.len() == DEV_REQUESTS_KEPT {
             log.kept.pop_front();
@@ -168,7 +173,8 @@ impl Shared {
             return Reply { retry_after_s: error.retry_after_s, ..Reply::new(error.status, body) };
         }
         let body = wire::answer(provider, &incoming.model, number, answer);
-        Reply { delay_ms: answer.delay_ms, hangs: answer.hangs, ..Reply::new(200, body) }
+        let stream = incoming.streams.then(|| (provider, answer.stream.clone()));
+        Reply { stream, delay_ms: answer.delay_ms, hangs: answer.hangs, ..Reply::new(200, body) }
     }
 }
 
@@ -178,7 +184,7 @@ struct Head {
     idempotency_key: Option<String>,
 }
 
-async fn respond(shared: &Shared, request: hyper::Request<Body>) -> Response<Full<Bytes>> {
+async fn respond(shared: &Shared, request: hyper::Request<Body>) -> Response<ReplyBody> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
@@ -200,12 +206,34 @@ async fn respond(shared: &Shared, request: hyper::Request<Body>) -> Response<Ful
     if reply.delay_ms > 0 {
         tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
     }
-    let mut response = Response::new(Full::new(Bytes::from(json::compact(&reply.body))));
+    let (body, content_type) = match &reply.stream {
+        None => (ReplyBody::whole(Bytes::from(json::compact(&reply.body))), "application/json"),
+        Some((provider, stream)) => (streamed(*provider, &reply.body, stream), "text/event-stream"),
+    };
+    let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let json = hyper::header::HeaderValue::from_static("application/json");
-    response.headers_mut().insert(hyper::header::CONTENT_TYPE, json);
+    response.headers_mut().insert(hyper::header::CONTENT_TYPE, hyper::header::HeaderValue::from_static(content_type));
     if let Some(seconds) = reply.retry_after_s {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
+}
+
+/// Returns the body of a stream.
+fn streamed(provider: Provider, body: &Value, stream: &ScriptedStream) -> ReplyBody {
+    let size = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let mut bytes = Bytes::from(stream_of(provider, body, size(stream.delta_chars)));
+    let end = match (stream.cut_at_byte, stream.hang_at_byte) {
+        (Some(at), _) if size(at) < bytes.len() => {
+            bytes.truncate(size(at));
+            End::Cut
+        }
+        (_, Some(at)) if size(at) < bytes.len() => {
+            bytes.truncate(size(at));
+            End::Hang
+        }
+        _ => End::Whole,
+    };
+    let pause = Duration::from_millis(stream.chunk_delay_ms);
+    ReplyBody::of_pieces(&bytes, size(stream.chunk_bytes), pause, end)
 }

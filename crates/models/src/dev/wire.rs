@@ -16,7 +16,12 @@ pub(super) struct Incoming {
     pub(super) answers_before: usize,
     /// The text of the last message.
     pub(super) last_message: String,
+    /// True if the answer is asked for as a stream.
+    pub(super) streams: bool,
 }
+
+/// The end of the path of a stream of Gemini.
+const GEMINI_STREAM: &str = ":streamGenerateContent";
 
 /// Returns the format of a path.
 pub(super) fn provider_of(path: &str) -> Option<Provider> {
@@ -24,7 +29,7 @@ pub(super) fn provider_of(path: &str) -> Option<Provider> {
         _ if path.ends_with("/v1/messages") => Some(Provider::Anthropic),
         _ if path.ends_with("/chat/completions") => Some(Provider::OpenAi),
         _ if path.ends_with("/responses") => Some(Provider::OpenAiResponses),
-        _ if path.ends_with(":generateContent") => Some(Provider::Gemini),
+        _ if path.ends_with(":generateContent") || path.ends_with(GEMINI_STREAM) => Some(Provider::Gemini),
         _ => None,
     }
 }
@@ -39,7 +44,9 @@ pub(super) fn read(provider: Provider, path: &str, body: &Value) -> Result<Incom
     let messages = body.get(key).and_then(Value::as_list).filter(|messages| !messages.is_empty());
     let Some(messages) = messages else { return Err(format!("`{key}` has to be a list of at least one message")) };
     let model = match provider {
-        Provider::Gemini => path.rsplit_once('/').and_then(|(_, last)| last.strip_suffix(":generateContent")),
+        Provider::Gemini => path
+            .rsplit_once('/')
+            .and_then(|(_, last)| last.strip_suffix(":generateContent").or_else(|| last.strip_suffix(GEMINI_STREAM))),
         _ => body.get("model").and_then(Value::as_text),
     };
     let Some(model) = model else { return Err("`model` is missing".into()) };
@@ -51,7 +58,8 @@ pub(super) fn read(provider: Provider, path: &str, body: &Value) -> Result<Incom
     let first_of_run = |at: &usize| is_answer[*at] && (*at == 0 || !is_answer[*at - 1]);
     let answers_before = (0..messages.len()).filter(first_of_run).count();
     let last_message = messages.last().map(text_of).unwrap_or_default();
-    Ok(Incoming { model: model.into(), answers_before, last_message })
+    let streams = path.ends_with(GEMINI_STREAM) || body.get("stream").and_then(Value::as_bool) == Some(true);
+    Ok(Incoming { model: model.into(), answers_before, last_message, streams })
 }
 
 fn is_answer(provider: Provider, message: &Value) -> bool {

@@ -74,9 +74,9 @@ fn result(result: &ToolResult) -> Value {
 }
 
 pub(super) fn answer(body: &Value) -> Result<Answer, ModelError> {
-    let Some(content) = body.get("content").filter(|content| content.as_list().is_some()) else {
+    if body.get("content").and_then(Value::as_list).is_none() {
         return Err(ModelError::AnswerInvalid("it has no `content`".into()));
-    };
+    }
     let mut answer = Answer { model: text(body, "model").map(Into::into), ..Answer::default() };
     let mut is_plain = true;
     for block in list(body, "content") {
@@ -91,7 +91,8 @@ pub(super) fn answer(body: &Value) -> Result<Answer, ModelError> {
         }
     }
     if !is_plain {
-        answer.raw = Some(raw(Provider::Anthropic, content));
+        let content: Vec<Value> = list(body, "content").iter().map(repeatable).collect();
+        answer.raw = Some(raw(Provider::Anthropic, &content.into()));
     }
     answer.stop_reason = match text(body, "stop_reason") {
         Some("refusal") => return Err(ModelError::Refused(quoted(&answer.text))),
@@ -110,6 +111,18 @@ pub(super) fn answer(body: &Value) -> Result<Answer, ModelError> {
     };
     answer.usage = usage(body.get("usage")).unwrap_or_default();
     Ok(answer)
+}
+
+/// Returns a block as the next request repeats it. Arguments that are not an object are refused there.
+fn repeatable(block: &Value) -> Value {
+    match (block, block.get("input")) {
+        (Value::Map(map), Some(input)) if input.as_map().is_none() => {
+            let mut map = map.clone();
+            map.insert("input".into(), past_arguments(input));
+            Value::Map(map)
+        }
+        _ => block.clone(),
+    }
 }
 
 fn usage(usage: Option<&Value>) -> Option<Usage> {

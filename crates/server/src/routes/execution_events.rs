@@ -14,6 +14,8 @@ use axum::{
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
+use mainspring_effects::partial::PartialWatch;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{
     json::{self, compact},
     key::ExecutionKey,
@@ -42,6 +44,7 @@ use crate::{
         problem::{Code, Problem, Result},
         request_slots::{current, on_account},
         response_memory::ResponseReservation,
+        timestamps,
     },
     services::event_feed::{
         EventPosition, Next, StreamEvent,
@@ -62,6 +65,15 @@ const CREDENTIAL_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval of keep-alive comments, so that proxies do not close an idle connection.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
+/// The kind of an event with progress.
+const PROGRESS: &str = "step.progress";
+
+/// Interval of progress events: a few for each glance of a person.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Bytes of text in a progress event. With the interval, a watcher gets at most 80 KiB in a second.
+const PROGRESS_BYTES_MAX: usize = 8 * 1024;
+
 /// Pause before a watcher retries after a 503.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -76,6 +88,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 struct EventsQuery {
     /// Same as the header `Last-Event-ID`, for clients that cannot send headers.
     last_event_id: Option<String>,
+    /// Also sends `step.progress` events with the texts of models while they grow. They have no id and are not stored.
+    #[serde(default)]
+    progress: bool,
 }
 
 /// Stream the events of an execution until it ends, from the start or after `Last-Event-ID`. The id of an event is
@@ -100,8 +115,9 @@ async fn events(
     let row = app.run_short(move |app| visible_execution(app, &asker, &id)).await?;
     let (to, from) = mpsc::channel(EVENTS_BUFFERED_MAX);
     let permit = app.feeds.register(&caller)?;
+    let partial = query.progress.then(|| Partial::new(&app, &row));
     tokio::spawn(on_account(current(), async move {
-        send_events(app, caller, row, after, to).await;
+        send_events(app, caller, row, after, (partial, to)).await;
         drop(permit);
     }));
     let events = EventStream { from: ReceiverStream::new(from), reserved: None };
@@ -111,6 +127,8 @@ async fn events(
 /// An event for one watcher, counted in the memory of responses until it was read.
 struct BufferedEvent {
     event: Arc<StreamEvent>,
+    /// False for progress, which has no position in the journal.
+    has_position: bool,
     reserved: ResponseReservation,
 }
 
@@ -127,9 +145,10 @@ impl Stream for EventStream {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.reserved = None;
         let next = ready!(Pin::new(&mut self.from).poll_next(context));
-        Poll::Ready(next.map(|BufferedEvent { event, reserved }| {
+        Poll::Ready(next.map(|BufferedEvent { event, has_position, reserved }| {
             self.reserved = Some(reserved);
-            Ok(Event::default().id(event.position.to_string()).event(&event.kind).data(&event.data))
+            let sent = Event::default().event(&event.kind).data(&event.data);
+            Ok(if has_position { sent.id(event.position.to_string()) } else { sent })
         }))
     }
 }
@@ -140,7 +159,8 @@ async fn send(app: &App, event: Arc<StreamEvent>, to: &mpsc::Sender<BufferedEven
     let sent = async {
         loop {
             if let Some(reserved) = app.responses.reserve_events(&account, bytes) {
-                return to.send(BufferedEvent { event, reserved }).await.is_ok();
+                let buffered = BufferedEvent { event, has_position: true, reserved };
+                return to.send(buffered).await.is_ok();
             }
             app.responses.room_for_events(&account, bytes).await;
         }
@@ -154,7 +174,7 @@ async fn send_events(
     caller: Caller,
     row: ExecutionRow,
     mut after: Option<EventPosition>,
-    to: mpsc::Sender<BufferedEvent>,
+    (mut partial, to): (Option<Partial>, mpsc::Sender<BufferedEvent>),
 ) {
     let key = row.key;
     let feed = feed_of(&app, key);
@@ -200,8 +220,65 @@ async fn send_events(
                 more = reader.changed() => if !more { return },
                 () = credential.changed() => {}
                 () = sleep_until(check_at) => {}
+                partial = next_progress(&mut partial) => partial.send(&app, &to),
             },
         }
+    }
+}
+
+/// The progress of attempts, for one watcher. It never delays the events of the journal: a watcher that reads slowly gets
+/// larger pieces later, and none after the attempt has ended.
+struct Partial {
+    watch: PartialWatch,
+    execution_id: String,
+    next_at: Instant,
+}
+
+impl Partial {
+    fn new(app: &App, row: &ExecutionRow) -> Self {
+        let watch = app.engine.partial_texts().watch(row.key);
+        Self { watch, execution_id: row.id.clone(), next_at: Instant::now() }
+    }
+
+    /// Sends what is new, if the watcher has read enough of what was sent before.
+    fn send(&mut self, app: &App, to: &mpsc::Sender<BufferedEvent>) {
+        self.next_at = Instant::now() + PROGRESS_INTERVAL;
+        let Some(reserved) = app.responses.reserve_events(&current(), PROGRESS_BYTES_MAX) else { return };
+        // Half of the buffer is left to events of the journal.
+        if to.capacity() < EVENTS_BUFFERED_MAX / 2 {
+            return;
+        }
+        let pieces = self.watch.take(PROGRESS_BYTES_MAX);
+        let texts = pieces.into_iter().map(|piece| {
+            Value::map([
+                ("attempt", piece.attempt.into()),
+                ("stepId", piece.step.into()),
+                ("text", piece.text.into()),
+                ("truncated", piece.is_cut.into()),
+            ])
+        });
+        let data = Value::map([
+            ("executionId", self.execution_id.as_str().into()),
+            ("texts", texts.collect::<Vec<_>>().into()),
+            ("ts", timestamps::text(now_ms()).into()),
+            ("type", PROGRESS.into()),
+        ]);
+        let position = EventPosition::default();
+        let event = StreamEvent { position, kind: PROGRESS.into(), data: compact(&data), opens: None };
+        // A watcher that has gone is noticed by the caller.
+        let _ = to.try_send(BufferedEvent { event: Arc::new(event), has_position: false, reserved });
+    }
+}
+
+/// Waits until there is progress to send; forever for a watcher that has not asked for it.
+async fn next_progress(partial: &mut Option<Partial>) -> &mut Partial {
+    match partial {
+        Some(partial) => {
+            sleep_until(partial.next_at).await;
+            partial.watch.changed().await;
+            partial
+        }
+        None => std::future::pending().await,
     }
 }
 
@@ -288,7 +365,7 @@ mod tests {
         let (to, from) = mpsc::channel(EVENTS_BUFFERED_MAX);
         let event = StreamEvent { position: "0.0".parse().unwrap(), kind: "k".into(), data: "{}".into(), opens: None };
         let reserved = responses.reserve_events(&account, 16 * 1024 * 1024).unwrap();
-        assert!(to.send(BufferedEvent { event: Arc::new(event), reserved }).await.is_ok());
+        assert!(to.send(BufferedEvent { event: Arc::new(event), has_position: true, reserved }).await.is_ok());
         let mut events = EventStream { from: ReceiverStream::new(from), reserved: None };
         assert!(events.next().await.is_some());
         assert!(!responses.has_room(&account), "what the connection has not taken counts");

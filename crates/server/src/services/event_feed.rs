@@ -43,7 +43,7 @@ const RINGS_OF_ORGANIZATION_BYTES_MIN: usize = 4 * 1024 * 1024;
 const CROWDED_RING_BYTES_MAX: usize = 16 * 1024;
 
 /// Position of an event: the sequence number of its frame, and its index in the frame, from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventPosition {
     sequence: u64,
     index: u32,
