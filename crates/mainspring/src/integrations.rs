@@ -10,12 +10,11 @@ use mainspring_kernel::{
 };
 use mainspring_models::config::ModelConfig;
 use mainspring_server::services::integrations::{CheckedModel, Integrations, ListedTool, Model, ToolServer};
-use url::Url;
 
 use crate::{
     models::{self, question},
     server_settings::ObjectSettings,
-    tool_servers::{self, ListTools},
+    tool_servers::{self, ListTools, origin},
 };
 
 /// The question of a check.
@@ -28,11 +27,6 @@ pub(crate) struct OfSettings {
     pub(crate) tools: Option<Arc<dyn ListTools>>,
     /// Asks models.
     pub(crate) agents: Arc<dyn Executor>,
-}
-
-/// The origin of an address: its path and query can contain credentials.
-fn origin(address: &str) -> String {
-    Url::parse(address).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
 }
 
 fn shown(model: ModelConfig) -> Model {
@@ -82,30 +76,4 @@ impl Integrations for OfSettings {
 
 fn unusable() -> Failure {
     Failure::new(Class::Invalid, "tool_settings_invalid", "the configuration of the tool servers has mistakes")
-}
-
-/// Makes the tool server of a configuration that the API shows.
-pub(crate) fn tool_server(name: String, transport: &'static str, address: &str) -> ToolServer {
-    let address = match transport {
-        "http" => origin(address),
-        // Folders of this machine are not shown.
-        _ => address.rsplit('/').next().unwrap_or_default().to_owned(),
-    };
-    ToolServer { name, transport, address }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::tool_server;
-
-    #[test]
-    fn an_address_is_shown_without_credentials_and_folders() {
-        let shown = |transport, address| tool_server("s".into(), transport, address).address;
-        assert_eq!(
-            shown("http", "https://user:pass@mcp.example.com:8443/k3y/mcp?token=t"),
-            "https://mcp.example.com:8443"
-        );
-        assert_eq!(shown("stdio", "/home/ada/bin/server"), "server");
-        assert_eq!(shown("http", "not an address"), "");
-    }
 }

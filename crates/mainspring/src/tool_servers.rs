@@ -11,6 +11,7 @@ use mainspring_server::services::{
     integrations::{ListedTool, ToolServer},
     writers::ToolList,
 };
+use url::Url;
 
 use crate::{error::CliError, secrets::NodeSecrets, server_settings::ObjectSettings};
 
@@ -104,6 +105,22 @@ pub(crate) fn annotated(policy: EffectPolicy, _: &ObjectSettings) -> Result<Effe
     Ok(policy)
 }
 
+/// The origin of an address: its path and query can contain credentials.
+pub(crate) fn origin(address: &str) -> String {
+    Url::parse(address).map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
+}
+
+/// Makes the tool server of a configuration that the API shows.
+#[cfg(feature = "tools")]
+fn tool_server(name: String, transport: &'static str, address: &str) -> ToolServer {
+    let address = match transport {
+        "http" => origin(address),
+        // Folders of this machine are not shown.
+        _ => address.rsplit('/').next().unwrap_or_default().to_owned(),
+    };
+    ToolServer { name, transport, address }
+}
+
 #[cfg(feature = "tools")]
 mod enabled {
     use std::sync::Arc;
@@ -140,12 +157,11 @@ mod enabled {
         writers::ToolList,
     };
 
-    use super::{ListTools, ToolServers};
+    use super::{ListTools, ToolServers, tool_server};
     use crate::{
         context::{Context, block_on},
         error::CliError,
         evaluator::evaluator,
-        integrations::tool_server,
         runner::http_allow,
         secrets::NodeSecrets,
         server_settings::{ObjectSettings, object_settings},
@@ -468,5 +484,21 @@ mod enabled {
         }
 
         fn forget(&self, _: AttemptName<'_>) {}
+    }
+}
+
+#[cfg(all(test, feature = "tools"))]
+mod tests {
+    use super::tool_server;
+
+    #[test]
+    fn an_address_is_shown_without_credentials_and_folders() {
+        let shown = |transport, address| tool_server("s".into(), transport, address).address;
+        assert_eq!(
+            shown("http", "https://user:pass@mcp.example.com:8443/k3y/mcp?token=t"),
+            "https://mcp.example.com:8443"
+        );
+        assert_eq!(shown("stdio", "/srv/tools/server"), "server");
+        assert_eq!(shown("http", "not an address"), "");
     }
 }

@@ -10,7 +10,7 @@ pub(crate) mod compile_budget;
 pub(crate) mod concurrency_limits;
 pub mod dev_files;
 pub(crate) mod drains;
-pub(crate) mod effect_policies;
+pub mod effect_policies;
 pub mod encryption_keys;
 pub(crate) mod event_feed;
 pub mod events;

@@ -4,7 +4,13 @@ use super::{ErrorCode, executions::execution};
 use crate::failure::Class::{Failed, Invalid, Policy, RateLimited, Timeout, Transient, Unavailable};
 
 /// Codes of failures of steps that call tools of tool servers.
-pub(super) static CODES: [ErrorCode; 25] = [
+pub(super) static CODES: [ErrorCode; 26] = [
+    execution(
+        "check_timeout",
+        Timeout,
+        "A tool server or a model did not answer a check in time.",
+        "Check that it runs and that the server reaches it, and repeat the check.",
+    ),
     execution(
         "tool_settings_invalid",
         Invalid,

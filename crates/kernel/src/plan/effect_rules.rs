@@ -145,7 +145,7 @@ impl VerdictRules {
         self.patterns.iter().map(|(pattern, verdict)| (pattern, *verdict))
     }
 
-    /// Adds rules. Of two verdicts for one class or pattern the stricter one stays.
+    /// Adds rules. The stricter verdict stays where both have one for a class or a pattern.
     pub(crate) fn tighten(&mut self, rules: &Self) {
         for (class, verdict) in &rules.classes {
             let own = self.classes.entry(*class).or_insert(*verdict);

@@ -25,9 +25,10 @@ use mainspring_server::{
     serve,
     services::{
         audit_marks, bootstrap,
+        effect_policies::{keep_annotations, read_annotations},
         encryption_keys::EncryptionKeys,
         events::{sender, webhook_client::WebhookClient},
-        integrations::{Integrated, keep_annotations, read_annotations},
+        integrations::Integrated,
         issue_token::{NewToken, issue},
         migration_rounds,
         prompts::{self, orchestrators::Orchestrators},

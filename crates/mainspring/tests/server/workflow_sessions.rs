@@ -201,16 +201,16 @@ fn a_credential_that_an_admin_made_gets_no_session_of_the_member() {
     let server = Server::start_with(folder.path(), &["--scripts", "uncontained"]);
     let ours = Organization::new(&server, "acme");
     let (adm, bob) = (ours.member("adm", "admin"), ours.member("bob", "member"));
-    let lent = Value::map([("name", Value::from("lent")), ("userId", "bob".into())]);
-    let lent = server.client(&adm.post("/api/tokens", &lent).expect(201).text_at("token"));
+    let made_by_admin = Value::map([("name", Value::from("made_by_admin")), ("userId", "bob".into())]);
+    let made_by_admin = server.client(&adm.post("/api/tokens", &made_by_admin).expect(201).text_at("token"));
     let file = folder.path().join("token");
     save(&bob, "acts", with_token(&file));
     save(&bob, "harmless", echo());
-    let refused = start(&lent, "acts", "r1", Map::new()).expect(403);
+    let refused = start(&made_by_admin, "acts", "r1", Map::new()).expect(403);
     assert!(refused.text.contains("`adm` made this credential"), "{refused:?}");
-    start(&lent, "harmless", "r1", Map::new()).expect(202);
+    start(&made_by_admin, "harmless", "r1", Map::new()).expect(202);
     // Neither does a trigger that it saves, until the member saves the trigger.
-    let hook = create(&lent, "acts", r#"{"type": "webhook", "path": "acts"}"#, "").expect(201).text_at("id");
+    let hook = create(&made_by_admin, "acts", r#"{"type": "webhook", "path": "acts"}"#, "").expect(201).text_at("id");
     let deliver = |body: &str| server.nobody().send("POST", "/webhooks/acts", &[], Some(body));
     let refused = deliver(r#"{"n": 1}"#);
     assert!(refused.status >= 400 && !file.exists(), "{refused:?}");

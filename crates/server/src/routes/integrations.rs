@@ -275,5 +275,5 @@ fn elapsed_ms(begun: Instant) -> u64 {
 
 fn too_late() -> Failure {
     let message = format!("it did not answer within {} seconds", CHECK_TIMEOUT.as_secs());
-    Failure::new(Class::Timeout, "timeout", message)
+    Failure::new(Class::Timeout, "check_timeout", message)
 }

@@ -1,19 +1,24 @@
 //! The policy for the calls of an organization's workflows: the rules of the settings file, and those that the organization has
 //! set for itself.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use mainspring_kernel::{
     effect_policy::EffectPolicy,
     plan::{RuleError, VerdictRules},
     value::Value,
 };
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::{
     app::App,
     http::problem::{Code, Problem, Result},
     resources::{Organization, repository::Repository},
+    services::integrations::CHECK_TIMEOUT,
 };
+
+/// The interval in which the annotations of trusted tool servers are read again.
+const ANNOTATIONS_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The policy that applies to an organization now.
 pub(crate) fn effect_policy(app: &App, organization: &str) -> Result<Arc<EffectPolicy>> {
@@ -49,4 +54,25 @@ pub(crate) fn rules_value(organization: &Organization) -> Value {
 /// Reads rules: a map from classes and patterns to verdicts.
 pub(crate) fn read_rules(value: &Value) -> Result<VerdictRules, Vec<RuleError>> {
     VerdictRules::read("verdicts", value)
+}
+
+/// Reads the annotations of all trusted tool servers once. A server that does not answer keeps the classes of its last answer.
+pub async fn read_annotations(app: &App) {
+    let Some(own) = &app.settings.integrations else { return };
+    let policy = &app.settings.effect_policy;
+    for server in policy.trusted_servers() {
+        if let Ok(Ok(tools)) = timeout(CHECK_TIMEOUT, own.integrations.tools(server, None)).await {
+            own.remember(policy, server, &tools);
+        }
+    }
+}
+
+/// Reads the annotations of trusted tool servers every five minutes, until the task is aborted.
+pub async fn keep_annotations(app: App) {
+    let mut again = interval(ANNOTATIONS_INTERVAL);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        again.tick().await;
+        read_annotations(&app).await;
+    }
 }

@@ -10,19 +10,14 @@ use std::{
 
 use mainspring_effects::BoxFuture;
 use mainspring_kernel::{effect_policy::EffectPolicy, failure::Failure, plan::EffectClass, value::Value};
-use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::{
-    app::App,
     http::problem::{Code, Problem, Result},
     services::hourly_bound::{Full, HourlyBound, Permit},
 };
 
 /// Longest check of a tool server or a model.
 pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The interval in which the annotations of trusted tool servers are read again.
-const ANNOTATIONS_INTERVAL: Duration = Duration::from_secs(300);
 
 /// Checks of tool servers that an organization may begin in one hour at each node. Each may start a process.
 const TOOL_CHECKS_PER_HOUR_MAX: usize = 120;
@@ -168,27 +163,6 @@ impl Integrated {
     pub(crate) fn begin_model(&self, organization: &str, now: u64) -> Result<Permit<'_>> {
         let begun = self.model_checks.begin(organization, now);
         begun.map_err(|full| refusal(full, "model", MODEL_CHECKS_PER_HOUR_MAX))
-    }
-}
-
-/// Reads the annotations of all trusted tool servers once. A server that does not answer keeps the classes of its last answer.
-pub async fn read_annotations(app: &App) {
-    let Some(own) = &app.settings.integrations else { return };
-    let policy = &app.settings.effect_policy;
-    for server in policy.trusted_servers() {
-        if let Ok(Ok(tools)) = timeout(CHECK_TIMEOUT, own.integrations.tools(server, None)).await {
-            own.remember(policy, server, &tools);
-        }
-    }
-}
-
-/// Reads the annotations of trusted tool servers every five minutes, until the task is aborted.
-pub async fn keep_annotations(app: App) {
-    let mut again = interval(ANNOTATIONS_INTERVAL);
-    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        again.tick().await;
-        read_annotations(&app).await;
     }
 }
 

@@ -198,7 +198,7 @@ fn has_work(request: &StartRequest, fits: impl Fn(&Work) -> bool) -> bool {
     plans.any(|plan| plan.steps.iter().any(|step| fits(&step.work)))
 }
 
-/// Rejects the credential for workflows whose steps get the token of their session: the token has no scopes, and nobody but the
+/// Rejects the credential for workflows whose steps get the token of their session: the token has no scopes, and only the
 /// member is taken to act with it.
 fn check_session_token(caller: &Caller, request: &StartRequest) -> Result<()> {
     let uses_token = |work: &Work| match work {
