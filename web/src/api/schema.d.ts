@@ -1322,6 +1322,218 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/encryption-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the keys that encrypt stored secrets, with the number of values under each. Requires an operator of the
+         *     installation.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["EncryptionKeysBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/encryption-keys/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the newest key of this node's key file the primary one, and encrypt stored secrets again, some rows at a time.
+         *     Repeat the request until `done` is true. Requires an operator of the installation.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Rotate"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Rotated"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/event-subscriptions": {
         parameters: {
             query?: never;
@@ -3658,6 +3870,8 @@ export interface paths {
                 query?: {
                     /** @description Same as the header `Last-Event-ID`, for clients that cannot send headers. */
                     lastEventId?: string;
+                    /** @description Also sends `step.progress` events with the texts of models while they grow. They have no id and are not stored. */
+                    progress?: boolean;
                 };
                 header?: {
                     /** @description Id of the last event that the client received */
@@ -9432,7 +9646,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Save the complete set of the caller's workflows, and delete the others. The change is atomic. */
+        /**
+         * Save the complete set of the caller's workflows, and delete the others. The change is atomic, with triggers, scenarios
+         *     and settings of the organization, which change only if the request names them.
+         */
         post: {
             parameters: {
                 query?: never;
@@ -9527,6 +9744,14 @@ export interface paths {
                         "RateLimit-Reset"?: number;
                         /** @description Seconds until the next request is accepted */
                         "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                501: {
+                    headers: {
                         [name: string]: unknown;
                     };
                     content: {
@@ -10920,6 +11145,122 @@ export interface paths {
                 };
             };
         };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/proposals/{proposalId}/migration": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the migration of running executions to the definition of a proposal: a preview before it is applied, and the progress
+         *     if it was applied with `whileRunning: migrate`.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of executions, 1 to 50; default 20. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                    proposalId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MigrationBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -13237,7 +13578,8 @@ export interface paths {
          * Receive a delivery with POST. The start is durable before the response.
          * @description The path names the webhook. The trigger says which method, signature and headers a delivery must have. A repeated
          *     delivery starts nothing: it is recognized by `webhook-id`, `X-GitHub-Delivery`, `X-Delivery-Id` or `Idempotency-Key`,
-         *     by the id of the event for Stripe and Slack, else by its content for 24 hours.
+         *     by the id of the event for Stripe and Slack, else by its content for 24 hours. The ping of GitHub and the URL verification of
+         *     Slack are answered with 200 and start nothing.
          */
         post: {
             parameters: {
@@ -13537,7 +13879,7 @@ export interface components {
             rolloutId?: string | null;
             /** @description The version of the workflow. */
             version: string;
-            /** @description Treatment of the executions that ran: `pin`, `strict` or `drain`; null in proposals of older releases. */
+            /** @description Treatment of the executions that ran: `pin`, `strict`, `drain` or `migrate`; null in proposals of older releases. */
             whileRunning?: string | null;
         };
         /** @description An applied proposal with the state of the workflow. */
@@ -14189,6 +14531,31 @@ export interface components {
             /** @description True if there are more than `waitsFor` says; null if that is null. */
             waitsForMore?: boolean | null;
         };
+        /** @description A key that encrypts stored secrets, or has encrypted some. */
+        EncryptionKeyBody: {
+            /** @description Identifies the key without revealing it. */
+            id: string;
+            /** @description True for the installation's key, which also authenticates journals and tokens. */
+            installation: boolean;
+            /** @description True if this node has it in its key file. */
+            known: boolean;
+            /** @description True if new values are encrypted with it. */
+            primary: boolean;
+            /**
+             * Format: int64
+             * @description Number of stored values that are encrypted with it.
+             */
+            values: number;
+        };
+        /** @description The encryption keys. */
+        EncryptionKeysBody: {
+            /** @description Time since which the primary key encrypts, RFC 3339; null for the installation's key from the beginning. */
+            activatedAt?: string | null;
+            /** @description Keys in the order of the key file, with unknown ones at the end. */
+            keys: components["schemas"]["EncryptionKeyBody"][];
+            /** @description Present time of this node, RFC 3339. */
+            now: string;
+        };
         /** @description The end of a rollout. */
         EndBody: {
             /** @description Time, RFC 3339. */
@@ -14264,10 +14631,9 @@ export interface components {
             query?: Record<string, unknown> | null;
         };
         /** @description An execution with all details. */
-        ExecutionBody: components["schemas"]["ExecutionSummary"] & components["schemas"]["IncludedParts"] & {
+        ExecutionBody: components["schemas"]["ExecutionSummary"] & components["schemas"]["ExecutionChanges"] & components["schemas"]["IncludedParts"] & {
             /** @description All open approvals, including those of child executions. Each has `id` and `decideUrl`, as in `/api/approvals`. */
             approvals: Record<string, unknown>[];
-            cancelRequested?: components["schemas"]["CancelRequested"] | null;
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
             error?: Record<string, unknown> | null;
             /** @description Input of the start (`@input`), any JSON value; null if there is none or it was erased. */
@@ -14305,6 +14671,12 @@ export interface components {
              *     checked. Null after the start.
              */
             waitingFor?: string | null;
+        };
+        /** @description Requests of people that changed an execution. */
+        ExecutionChanges: {
+            cancelRequested?: components["schemas"]["CancelRequested"] | null;
+            /** @description Migrations to other definitions, the oldest first. `workflowHash` and `workflowVersion` are those of the last. */
+            migrations: components["schemas"]["Migrated"][];
         };
         /** @description An execution in a list, with its error. */
         ExecutionListed: components["schemas"]["ExecutionSummary"] & {
@@ -14434,9 +14806,9 @@ export interface components {
             /** @description `manual`, `webhook`, `schedule`, `subworkflow`, or `subworkflow_detached` if the parent does not wait. */
             triggerType: string;
         };
-        /** @description The workflow of an execution as of the start. */
+        /** @description The workflow of an execution as of the start, or of its last migration. */
         ExecutionWorkflow: {
-            /** @description Hash of the definition at the start: `sha256:…`. */
+            /** @description Hash of the definition: `sha256:…`. */
             workflowHash: string;
             /** @description Id of the workflow; null for child executions of older releases. */
             workflowId?: string | null;
@@ -14660,6 +15032,58 @@ export interface components {
             /** @description Cancel the open model call, so that the message is read at once. The call counts as paid. */
             interrupt?: boolean;
         };
+        /** @description A migration of an execution to another definition. */
+        Migrated: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description Hash of the definition before. */
+            fromWorkflowHash: string;
+            /** @description Hash of the definition since. */
+            toWorkflowHash: string;
+        };
+        /** @description A migration of the unfinished executions of a workflow to the definition of a proposal. */
+        MigrationBody: {
+            /** @description Id of the member who applied the proposal; null in a preview. */
+            by?: string | null;
+            /** @description Reason why executions are left, such as another definition since; null if none are. */
+            endReason?: string | null;
+            /** @description Time of the end, RFC 3339. */
+            endedAt?: string | null;
+            /** @description A preview has all unfinished executions of the page, the newest first. Later, these are the first 200 that stayed. */
+            executions: components["schemas"]["MigrationExecution"][];
+            /**
+             * Format: int64
+             * @description Executions that have continued with it; 0 in a preview.
+             */
+            migrated: number;
+            /** @description `cursor` of the next page of a preview; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Time of the application, RFC 3339; null in a preview. */
+            since?: string | null;
+            /** @description Progress. */
+            status: components["schemas"]["MigrationStatus"];
+            /**
+             * Format: int64
+             * @description Executions that stayed; 0 in a preview.
+             */
+            stayed: number;
+            /** @description Hash of the definition with which executions continue. */
+            workflowHash: string;
+        };
+        /** @description An execution in a migration. */
+        MigrationExecution: {
+            /** @description Execution, as in `/api/executions/{id}`. */
+            executionId: string;
+            /** @description True if it would continue with the new definition. */
+            migrates: boolean;
+            /** @description Reasons for which it stays with its definition. After the application at most four are kept. */
+            reasons: components["schemas"]["StayReason"][];
+        };
+        /**
+         * @description Progress of a migration.
+         * @enum {string}
+         */
+        MigrationStatus: "preview" | "running" | "ended";
         /**
          * @description The treatment of ticks that are found more than a minute after they were due.
          * @enum {string}
@@ -14763,6 +15187,23 @@ export interface components {
             limits: components["schemas"]["Limits"];
             /** @description Display name. */
             name: string;
+        };
+        /** @description Settings of the organization to change. */
+        OrganizationPart: {
+            /** @description The settings when the client compared them. */
+            compared: components["schemas"]["OrganizationSettings"];
+            /** @description Features by name. Omitted features keep their values. */
+            features?: {
+                [key: string]: boolean;
+            } | null;
+            limits?: components["schemas"]["LimitsUpdate"] | null;
+        };
+        /** @description Settings of an organization, as `GET /api/organization` shows them. */
+        OrganizationSettings: {
+            features: {
+                [key: string]: boolean;
+            };
+            limits: components["schemas"]["Limits"];
         };
         /**
          * @description The treatment of a tick while an execution of the trigger is active.
@@ -15146,6 +15587,22 @@ export interface components {
             /** @description Items, newest first. */
             rollouts: components["schemas"]["RolloutBody"][];
         };
+        /** @description A step of a rotation. */
+        Rotate: {
+            /** @description Most rows to encrypt again, 1 to 1,000; default 1,000. */
+            rows?: number | null;
+        };
+        /** @description The result of a step. */
+        Rotated: {
+            /** @description True if no row is left. Otherwise, repeat the request. */
+            done: boolean;
+            /** @description Id of the primary key. */
+            primary: string;
+            /** @description Number of rows that this step has encrypted again. */
+            rows: number;
+            /** @description Number of rows that this node cannot decrypt. They stay as they are. */
+            unreadable: number;
+        };
         /** @description A workflow to start, with its arguments. */
         Run: {
             /** @description Idempotency key of the request. A second request of the member with the same key returns the first execution. */
@@ -15271,6 +15728,15 @@ export interface components {
             updatedBy: string;
             /** @description Workflow, as in `/api/workflows/{id}`. */
             workflowId: string;
+        };
+        /** @description The scenarios of a workflow to replace or to remove. */
+        ScenariosPart: {
+            /** @description `hash` of the scenarios when the client compared them; null if there were none. */
+            compared?: string | null;
+            /** @description Texts by name; null to remove the scenarios. */
+            files?: {
+                [key: string]: string;
+            } | null;
         };
         /** @description A secret without its value. */
         SecretBody: {
@@ -15544,6 +16010,15 @@ export interface components {
             /** @description Workflow, as in `/api/workflows/{id}`. */
             workflowId?: string | null;
         };
+        /** @description A reason for which an execution stays with its definition. */
+        StayReason: {
+            /** @description Code of the reason, such as `step_missing`. */
+            code: string;
+            /** @description A sentence for people. */
+            message: string;
+            /** @description Name of the step instance; null if the reason is about the whole execution. */
+            stepId?: string | null;
+        };
         /** @description Attempts of an execution in the order of their start. */
         Steps: {
             /** @description Execution, as in `/api/executions/{id}`. */
@@ -15632,6 +16107,13 @@ export interface components {
             } | null;
             /** @description True if other workflows of the member are kept. */
             keepOthers?: boolean | null;
+            organization?: components["schemas"]["OrganizationPart"] | null;
+            /** @description Scenarios to replace and to remove, by slug or id of the workflow. They are read, and do not run. */
+            scenarios?: {
+                [key: string]: components["schemas"]["ScenariosPart"];
+            };
+            /** @description Triggers to create, to replace and to delete. Also requires `executions:start`. */
+            triggers?: components["schemas"]["TriggerPart"][];
             /** @description The complete set. Other workflows of the member are deleted. */
             workflows: components["schemas"]["Whole"][];
         };
@@ -15801,6 +16283,32 @@ export interface components {
             variableMapping?: {
                 [key: string]: string;
             } | null;
+        };
+        /** @description A trigger to create, to replace or to delete. */
+        TriggerPart: {
+            /** @description `updatedAt` of the trigger when the client compared it; required with `id`. */
+            compared?: string | null;
+            config?: components["schemas"]["ConfigBody"] | null;
+            /** @description True to delete it. */
+            delete?: boolean;
+            /** @description True (default) if events and ticks start executions. */
+            enabled?: boolean | null;
+            /**
+             * @description Id of the trigger to replace or to delete. A trigger without it is created, and fails if the member has one of this
+             *     name.
+             */
+            id?: string | null;
+            /** @description Display name. */
+            name: string;
+            /** @description Paths into the event by the names of variables. */
+            variableMapping?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Slug of the caller, or id of a workflow, also of one that this request saves. Absent for the target
+             *     `orchestrator`, and ignored for a trigger with an id.
+             */
+            workflowId?: string | null;
         };
         /** @description Past and next runs of a trigger. */
         TriggerRuns: {
