@@ -173,16 +173,15 @@ impl Check<'_> {
             Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.permits(PROPOSE_TOOL),
             _ => false,
         };
-        let needs: [(&dyn Fn(&Work) -> bool, &str); 3] = [
-            (&Work::may_run_scripts, "runs scripts"),
-            (&uses_token, "uses the token of the session"),
-            (&proposes, "has an agent that proposes changes"),
+        let is_added = |needs: &dyn Fn(&Work) -> bool| has(self.new, needs) && !has(self.old, needs);
+        let needs = [
+            (is_added(&Work::may_run_scripts), "runs scripts"),
+            (is_added(&uses_token), "uses the token of the session"),
+            (is_added(&proposes), "has an agent that proposes changes"),
         ];
-        for (needs, what) in needs {
-            if has(self.new, needs) && !has(self.old, needs) {
-                let message = format!("the new definition {what}, for which the start was not checked");
-                self.refuse("rights_added", message);
-            }
+        for (_, what) in needs.into_iter().filter(|(is_added, _)| *is_added) {
+            let message = format!("the new definition {what}, for which the start was not checked");
+            self.refuse("rights_added", message);
         }
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct Step {
 /// A row with encrypted values, of an organization.
 enum Row {
     Secret(Stored<Secret>),
-    Trigger(Stored<Trigger>),
+    Trigger(Box<Stored<Trigger>>),
     Subscription(Stored<EventSubscription>),
 }
 
@@ -155,7 +155,7 @@ fn each_row(app: &App, visit: &mut dyn FnMut(&str, Row) -> Result<bool>) -> Resu
         let id = organization?.id;
         let repository = Repository::of(app.catalogue(), &id);
         let secrets = repository.all::<Secret>(None).map(|row| row.map(Row::Secret));
-        let triggers = repository.all::<Trigger>(None).map(|row| row.map(Row::Trigger));
+        let triggers = repository.all::<Trigger>(None).map(|row| row.map(|row| Row::Trigger(Box::new(row))));
         let subscriptions = repository.all::<EventSubscription>(None).map(|row| row.map(Row::Subscription));
         for row in secrets.chain(triggers).chain(subscriptions) {
             if !visit(&id, row?)? {
@@ -196,7 +196,8 @@ impl Row {
                 (body.sealed, body.key_id) = (sealed, primary.id.clone());
                 repository.put(&id, &body, version)?
             }
-            Self::Trigger(Stored { id, version, mut body }) => {
+            Self::Trigger(stored) => {
+                let Stored { id, version, mut body } = *stored;
                 let TriggerConfig::Webhook(webhook) = &mut body.config else { return Ok(Again::Same) };
                 let Ok(secrets) = trigger_secrets::open(webhook.sealed.as_deref(), keys, (organization, &id)) else {
                     return Ok(Again::Unreadable);
