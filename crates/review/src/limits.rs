@@ -39,4 +39,4 @@ pub const SHADOW_EXECUTIONS_MAX: usize = 50;
 
 /// Milliseconds by which a gate of a replay may open before the recorded one, and still have the recorded times of its decisions.
 /// Functions take time in the recording, and none in a replay.
-pub const SHADOW_DRIFT_MS_MAX: u64 = 10_000;
+pub const SHADOW_DRIFT_MS_MAX: u64 = 500;

@@ -169,7 +169,7 @@ const PAIRS: &[Pair] = &[
         "an agent of others",
         NESTED,
         &[("  - {id: end", "  - {id: think, type: agent, runner: coder, goal: Decide}\n  - {id: end")],
-        &["agent_added steps[3].runner"],
+        &["agent_added steps[3].runner", "class_raised steps[3].type"],
     ),
     Pair(
         "an agent with another goal",

@@ -46,7 +46,7 @@ fn script() -> String {
 }
 
 /// The author permits the repetition of a call whose outcome is unknown.
-const AGENT: &str = "[{id: ask, type: agent, goal: Read, tools: ['issues.*'], maxTurns: 40, onInterrupted: retry, \
+const AGENT: &str = "[{id: ask, type: agent, goal: Read, tools: ['issues.*'], maxTurns: 40, maxToolCalls: 100, onInterrupted: retry, \
      retry: {maxAttempts: 200, initialDelayMs: 0}, outputVariable: out}]";
 
 /// A deterministic random generator (xorshift, Marsaglia 2003).

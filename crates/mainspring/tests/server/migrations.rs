@@ -229,7 +229,7 @@ fn the_command_line_shows_and_applies_a_migration() {
     };
     local(&["verify", "--all", "--dir", "data"]);
     local(&["evidence", "export", &id, "-o", "one.tar", "--dir", "data"]);
-    let key = local(&["evidence", "key"]);
+    let key = local(&["evidence", "key", "--dir", "data"]);
     std::fs::write(folder.path().join("key.pem"), &key).unwrap();
     local(&["evidence", "verify", "one.tar", "--public-key", "key.pem"]);
     let mut python = std::process::Command::new("python3");

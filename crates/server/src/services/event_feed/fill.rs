@@ -9,7 +9,7 @@ use std::{
 use mainspring_engine::{
     EngineError,
     clock::now_ms,
-    progress::Events,
+    progress::{EarlierRecords, Events},
     resume_token::{Opened, token_of},
     shard::CommittedFrame,
 };
@@ -63,12 +63,28 @@ pub(crate) fn feed_of(app: &App, key: ExecutionKey) -> Arc<Feed> {
 
 /// Fills a feed until the execution has ended or the feed has no watchers.
 async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
-    let Some(journal) = wait_for_journal(&app, key, &feed).await else { return };
+    let Some(mut journal) = wait_for_journal(&app, key, &feed).await else { return };
+    let mut earlier = EarlierRecords::default();
+    while let Some(more) = fill(&app, key, &feed, journal, earlier).await {
+        (journal, earlier) = more;
+    }
+}
+
+/// Fills a feed from a part of a journal on. Returns the part in which a migration replaces the plan whose steps the events
+/// name, with the facts of the records before. `None` if the feed is complete or has no watchers.
+async fn fill(
+    app: &App,
+    key: ExecutionKey,
+    feed: &Weak<Feed>,
+    journal: Journal,
+    earlier: EarlierRecords,
+) -> Option<(Journal, EarlierRecords)> {
     let (id, plan) = (name(&journal.state), journal.state.plan.clone());
     let mut encoder = EventEncoder::new(*app.engine.key(), &journal.state, &id, &plan);
+    encoder.events = Events::after(&id, &plan, earlier);
     let mut next = journal.next;
-    if !push_journal(&feed, &mut encoder, &journal) {
-        return;
+    if !push_journal(feed, &mut encoder, &journal) {
+        return None;
     }
     // Events from before the subscription are found by the first poll, which happens at once.
     let mut frames = app.engine.watch_in_time(key);
@@ -92,23 +108,26 @@ async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
         };
         match frame {
             Some(frame) if frame.sequence < next => {}
-            Some(frame) if frame.sequence == next && !is_final(frame.status.name()) => {
+            Some(frame) if frame.sequence == next && !is_final(frame.status.name()) && !migrates(&frame.records) => {
                 next += 1;
-                if !push(&feed, encode_committed(&mut encoder, &frame), false) {
-                    return;
+                if !push(feed, encode_committed(&mut encoder, &frame), false) {
+                    return None;
                 }
             }
             other => {
                 if feed.strong_count() == 0 {
-                    return;
+                    return None;
                 }
-                if other.is_none() && !has_grown(&app, key, next).await {
+                if other.is_none() && !has_grown(app, key, next).await {
                     continue;
                 }
-                let Some(more) = read(&app, key, next).await else { continue };
+                let Some(more) = read(app, key, next).await else { continue };
+                if more.frames.iter().any(|frame| migrates(&frame.records)) {
+                    return Some((more, encoder.events.into_earlier()));
+                }
                 next = more.next;
-                if !push_journal(&feed, &mut encoder, &more) {
-                    return;
+                if !push_journal(feed, &mut encoder, &more) {
+                    return None;
                 }
             }
         }
@@ -147,6 +166,11 @@ fn journal(app: &App, key: ExecutionKey, from: u64) -> Result<Option<Journal>> {
     });
     let read = read.map_err(EngineError::from)?;
     Ok(read.map(|read| Journal { next: read.journal.head.sequence + 1, state: read.journal.state, frames }))
+}
+
+/// True if the records replace the plan.
+fn migrates(records: &[Record]) -> bool {
+    records.iter().any(|record| matches!(record, Record::Migrated { .. }))
 }
 
 fn name(state: &State) -> String {
