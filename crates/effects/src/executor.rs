@@ -17,7 +17,10 @@ use mainspring_kernel::{
 };
 use tokio::sync::Notify;
 
-use crate::secrets::{Resolved, SecretSource, resolve};
+use crate::{
+    LiveProgress,
+    secrets::{Resolved, SecretSource, resolve},
+};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -44,6 +47,16 @@ pub trait Executor: Send + Sync {
 
     /// Removes the recovery data of an attempt whose receipt is durable.
     fn forget(&self, attempt: AttemptName<'_>);
+
+    /// Releases what is kept for an execution. Its end is durable.
+    fn execution_ended(&self, execution: ExecutionKey) {
+        let _ = execution;
+    }
+
+    /// Ends what runs outside of attempts. Called once all attempts have ended, before the end of the process.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The state of an attempt that this process has not performed itself.
@@ -151,17 +164,28 @@ impl CancelSignal {
 pub struct Executors {
     all: Vec<Arc<dyn Executor>>,
     secrets: Option<Arc<dyn SecretSource>>,
+    progress: Arc<LiveProgress>,
 }
 
 impl Executors {
     /// Takes the executors. The first one that performs an attempt gets it.
     pub fn new(executors: Vec<Arc<dyn Executor>>) -> Self {
-        Self { all: executors, secrets: None }
+        Self { all: executors, ..Self::default() }
     }
 
     /// Takes the source of the secrets that steps use.
     pub fn with_secrets(self, secrets: Option<Arc<dyn SecretSource>>) -> Self {
         Self { secrets, ..self }
+    }
+
+    /// Takes the progress that the executors report to.
+    pub fn with_progress(self, progress: Arc<LiveProgress>) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// The progress of the attempts of these executors.
+    pub fn live_progress(&self) -> &LiveProgress {
+        &self.progress
     }
 
     /// Performs an attempt with its executor. Its secrets are read now, and their values removed from the outcome.
@@ -206,6 +230,21 @@ impl Executors {
     pub fn forget(&self, attempt: AttemptName<'_>) {
         for executor in &self.all {
             executor.forget(attempt);
+        }
+    }
+
+    /// See [`Executor::execution_ended`].
+    pub fn execution_ended(&self, execution: ExecutionKey) {
+        for executor in &self.all {
+            executor.execution_ended(execution);
+        }
+        self.progress.execution_ended(execution);
+    }
+
+    /// See [`Executor::close`].
+    pub async fn close(&self) {
+        for executor in &self.all {
+            executor.close().await;
         }
     }
 

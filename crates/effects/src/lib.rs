@@ -5,7 +5,10 @@
 mod executor;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod live_progress;
+pub mod runner;
 pub mod secrets;
 pub mod shell;
 
 pub use executor::*;
+pub use live_progress::LiveProgress;

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use mainspring_effects::Executors;
+use mainspring_effects::{Executors, LiveProgress};
 use mainspring_kernel::{
     input::Input, instance::Instance, key::ExecutionKey, plan::Decision, state::State, value::Value,
 };
@@ -59,6 +59,7 @@ pub struct Engine {
     effects: FairSemaphore<String>,
     intake: Intake,
     budgets: Option<Arc<dyn PeriodBudgets>>,
+    executors: Executors,
 }
 
 /// The answer to a start.
@@ -124,6 +125,7 @@ impl Engine {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let effects = FairSemaphore::new(Bounds::of(effects_at_a_time(files)));
         let (to_owned, to_effects) = (owned.clone(), effects.clone());
+        let executors = workers.0.clone();
         let handles = DriverHandles {
             commands: to_driver,
             spans,
@@ -148,7 +150,13 @@ impl Engine {
             owned,
             effects,
             intake: Intake::default(),
+            executors,
         })
+    }
+
+    /// The progress of the attempts that this process performs, and the texts that their sessions report.
+    pub fn live_progress(&self) -> &LiveProgress {
+        self.executors.live_progress()
     }
 
     /// Sets the number of effects performed at a time. Further effects wait, and organizations take turns.
@@ -361,6 +369,7 @@ impl Engine {
         if let Some(driver) = driver {
             let _ = driver.await;
         }
+        self.executors.close().await;
     }
 
     fn owned(&self) -> Ownership {

@@ -4,8 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
-    Executor, Executors,
+    Executor, Executors, LiveProgress,
     http::{ALLOW_VARIABLE, Allowlist, Http, HttpOptions},
+    runner::{Log, Profiles, RunnerOptions, Runners, Timing},
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_engine::{
@@ -35,7 +36,7 @@ use crate::{
     paths::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
     period_budgets,
     secrets::NodeSecrets,
-    server_settings::object_settings,
+    server_settings::{ObjectSettings, object_settings},
     signals::Signals,
 };
 
@@ -75,6 +76,8 @@ pub struct Rules {
     pub secrets: Option<Arc<NodeSecrets>>,
     /// The budgets of the settings file for a day or a month.
     pub budgets: Vec<PeriodicBudget>,
+    /// The runners of organizations. Scripts of the others run as `scripts` says.
+    pub runners: Profiles,
 }
 
 /// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
@@ -86,17 +89,39 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     }
     let grace: Duration = GRACE_DEFAULT;
     hidden_env.extend(rules.secrets.iter().flat_map(|secrets| secrets.variables().map(String::from)));
-    let Rules { scripts, needs_workspace, tools, agents, changes, secrets, budgets: _ } = rules;
+    let Rules { scripts, needs_workspace, tools, agents, changes, secrets, budgets: _, runners } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
         ShellOptions { records, same_boot, untrusted_before_ms, hidden_env, grace, traces, scripts, needs_workspace };
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
-    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(Shell::new(options)), Arc::new(http)];
+    let (shell, progress) = (Arc::new(Shell::new(options)), Arc::new(LiveProgress::default()));
+    let options = runner_options(traces, progress.clone());
+    let runners = Runners::new(runners, shell.clone(), options);
+    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(runners), shell, Arc::new(http)];
     executors.extend(tools);
     executors.extend(agents);
     executors.extend(changes);
-    Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>))
+    Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>)).with_progress(progress)
+}
+
+/// The settings of runners that no file has.
+pub(crate) fn runner_options(traces: bool, progress: Arc<LiveProgress>) -> RunnerOptions {
+    RunnerOptions { traces, timing: Timing::default(), log: log(), progress }
+}
+
+/// Writes messages for the operator to standard error.
+fn log() -> Log {
+    use std::io::Write;
+    Arc::new(|message| drop(writeln!(std::io::stderr().lock(), "{message}")))
+}
+
+/// Reads `runners` of a settings file. A mistake stops the start of a node, since scripts would run elsewhere than meant.
+pub(crate) fn profiles(settings: &ObjectSettings) -> Result<Profiles, CliError> {
+    Profiles::read(&settings.runners).map_err(|errors| {
+        let message = format!("the settings in {}: {}", settings.path.display(), errors.join("\n"));
+        CliError::bad_input("bad_settings", message)
+    })
 }
 
 /// Opens an engine on a data folder with all executors of this executable.

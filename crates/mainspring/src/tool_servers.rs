@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainspring_effects::{Executor, shell::contain::Scripts};
+use mainspring_effects::{Executor, runner::Profiles, shell::contain::Scripts};
 #[cfg(not(feature = "tools"))]
 use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_kernel::value::Value;
@@ -27,10 +27,10 @@ pub(crate) struct ToolServers {
 
 /// Returns the configured tool servers. None is started before its first use. Mistakes in their configuration concern
 /// `tool` steps alone, so they are failures of such steps. The processes of stdio servers have the rights that `scripts`
-/// gives to scripts.
+/// gives to scripts. An organization with a runner has none: they would run outside of its sandboxes.
 pub(crate) fn open(
     settings: &ObjectSettings,
-    scripts: &Scripts,
+    scripts: (&Scripts, &Profiles),
     secrets: Option<&Arc<NodeSecrets>>,
 ) -> Result<ToolServers, CliError> {
     match settings.tool_servers {
@@ -85,6 +85,7 @@ mod enabled {
     use mainspring_effects::{
         Adopted, AttemptName, BoxFuture, CancelHandle, CancelSignal, Executor,
         http::{CONNECT_TIMEOUT_DEFAULT, SystemResolver, TlsRoots},
+        runner::Profiles,
         shell::contain::Scripts,
     };
     use mainspring_engine::evaluator::{ForTenant, evaluate};
@@ -282,7 +283,7 @@ mod enabled {
     /// Returns the executor of the configured servers and the descriptions of their tools.
     pub(super) fn open(
         settings: &ObjectSettings,
-        scripts: &Scripts,
+        (scripts, runners): (&Scripts, &Profiles),
         secrets: Option<&Arc<NodeSecrets>>,
     ) -> Result<ToolServers, CliError> {
         let start: Arc<dyn StartProcess> = match scripts {
@@ -292,6 +293,7 @@ mod enabled {
                 Arc::new(Refused(format!("processes are off, because {why}: use a server with `url`")))
             }
         };
+        let start = Arc::new(OutsideOfRunners { runners: runners.clone(), start });
         Ok(match servers(settings) {
             Ok(servers) => {
                 let pool = pool_of(servers, start, secrets)?;
@@ -333,6 +335,24 @@ mod enabled {
     impl StartProcess for Refused {
         fn start<'a>(&'a self, _: &'a ProcessSpec) -> BoxFuture<'a, Result<Started, String>> {
             Box::pin(async { Err(self.0.clone()) })
+        }
+    }
+
+    /// Starts processes of organizations without a runner alone.
+    struct OutsideOfRunners {
+        runners: Profiles,
+        start: Arc<dyn StartProcess>,
+    }
+
+    impl StartProcess for OutsideOfRunners {
+        fn start<'a>(&'a self, spec: &'a ProcessSpec) -> BoxFuture<'a, Result<Started, String>> {
+            match self.runners.of(spec.organization.as_deref()) {
+                None => self.start.start(spec),
+                Some(profile) => Box::pin(async move {
+                    let name = &profile.name;
+                    Err(format!("the organization has the runner `{name}`, which runs scripts alone: use a server with `url`"))
+                }),
+            }
         }
     }
 

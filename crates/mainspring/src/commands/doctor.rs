@@ -17,6 +17,7 @@ mod integrity;
 mod models;
 mod oidc;
 mod open_files;
+mod runners;
 mod server;
 mod settings;
 mod sqlite;
@@ -123,6 +124,7 @@ pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliErro
     report.add(settings::tokens());
     report.add(models::check(&doctor.flags));
     models::check_tools(&doctor.flags).into_iter().for_each(|check| report.add(check));
+    runners::check(&doctor.flags).into_iter().for_each(|check| report.add(check));
     folder::check(&installation, &mut report);
     match &installation.location {
         StoreLocation::Folder(_) => of_file(&installation, &mut report),

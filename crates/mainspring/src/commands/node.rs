@@ -75,7 +75,8 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
     let settings = object_settings()?;
     let secrets = NodeSecrets::of(&settings)?;
-    let ToolServers { executor, source, .. } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
+    let runners = runner::profiles(&settings)?;
+    let ToolServers { executor, source, .. } = tool_servers::open(&settings, (&scripts, &runners), Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
     models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
     let changes = ProposeChange::new();
@@ -89,6 +90,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         changes: Some(changes.clone()),
         secrets: Some(secrets.clone()),
         budgets,
+        runners,
     };
     block_on(async {
         context.signals.install()?;

@@ -51,7 +51,7 @@ use crate::{
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
     period_budgets,
-    runner::{REACH_HELP, Rules, http_allow},
+    runner::{REACH_HELP, Rules, http_allow, profiles},
     scripts::{close_folder, close_this_process, words},
     secrets::NodeSecrets,
     server_settings::{ObjectSettings, ServerFlags, Settings, files_max},
@@ -251,7 +251,9 @@ fn rules(
     scripts: &Scripts,
     secrets: &Arc<NodeSecrets>,
 ) -> Result<(Rules, Arc<EffectPolicy>, Writers), CliError> {
-    let ToolServers { executor, source, list } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
+    let runners = profiles(&settings.objects)?;
+    let ToolServers { executor, source, list } =
+        tool_servers::open(&settings.objects, (scripts, &runners), Some(secrets))?;
     let agents = models::executor(&settings.objects, source, Some(secrets));
     let terms = models::terms(&settings.objects)?.unwrap_or_default();
     let writers = Writers::new(agents.clone(), terms, list);
@@ -263,6 +265,7 @@ fn rules(
         changes: None,
         secrets: Some(secrets.clone()),
         budgets: period_budgets::of_server(&settings.objects)?,
+        runners,
     };
     // A budget may be set while an execution runs.
     let policy = tool_policy::of_settings(&settings.objects)?.with_leases();

@@ -50,6 +50,7 @@ mod refused;
 mod repository;
 mod rollout_decisions;
 mod rollouts;
+mod runners;
 mod scenario_runs;
 mod scenarios;
 mod schedules;
