@@ -18,7 +18,8 @@ use mainspring_kernel::{
 use tokio::sync::Notify;
 
 use crate::{
-    LiveProgress,
+    attempt_name::AttemptName,
+    live_progress::LiveProgress,
     secrets::{Resolved, SecretSource, resolve},
 };
 
@@ -66,23 +67,6 @@ pub enum Adopted {
     NeverStarted,
     /// It was started, or may have been, and no longer runs. Its outcome is unknown.
     Interrupted,
-}
-
-/// The identity of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttemptName<'a> {
-    /// The execution that the step belongs to.
-    pub execution: ExecutionKey,
-    /// The step instance.
-    pub step: &'a str,
-    /// The number of the attempt.
-    pub number: u32,
-}
-
-impl<'a> From<&'a Attempt> for AttemptName<'a> {
-    fn from(attempt: &'a Attempt) -> Self {
-        Self { execution: attempt.execution, step: &attempt.step, number: attempt.number }
-    }
 }
 
 /// The sender of the cancel signal; [`CancelSignal`] receives it. Dropping it does not cancel.

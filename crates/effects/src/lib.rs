@@ -2,6 +2,7 @@
 //!
 //! An executor does not return errors, since a failure is an outcome. It does not read or write journals.
 
+mod attempt_name;
 mod executor;
 #[cfg(feature = "http")]
 pub mod http;
@@ -10,5 +11,6 @@ pub mod runner;
 pub mod secrets;
 pub mod shell;
 
+pub use attempt_name::AttemptName;
 pub use executor::*;
 pub use live_progress::LiveProgress;

@@ -7,7 +7,7 @@ use std::{
 
 use mainspring_kernel::key::ExecutionKey;
 
-use crate::{AttemptName, runner::OutputSoFar};
+use crate::attempt_name::AttemptName;
 
 /// Bytes of a text that a session reports: some sentences.
 pub const REPORT_BYTES_MAX: usize = 1024;
@@ -26,10 +26,21 @@ struct Known {
     reported: u64,
 }
 
+/// The output of a running script.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OutputSoFar {
+    /// Bytes of its standard output.
+    pub stdout_bytes: u64,
+    /// Bytes of its standard error.
+    pub stderr_bytes: u64,
+    /// The last line of either.
+    pub line: String,
+}
+
 /// A text that the session of an execution has reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionReport {
-    /// The text.
+    /// At most [`REPORT_BYTES_MAX`] bytes.
     pub text: String,
     /// The time of the report, in milliseconds since 1970.
     pub at_ms: u64,
@@ -42,7 +53,7 @@ pub struct AttemptProgress {
     pub step: String,
     /// The number of the attempt.
     pub number: u32,
-    /// Its output.
+    /// Bytes of both streams since its start, and the last line.
     pub output: OutputSoFar,
 }
 

@@ -15,8 +15,10 @@
 //!   end of input     ─────────────────▶  kills its scripts and ends
 //! ```
 
-mod lines;
+mod fields;
 mod limits;
+mod lines;
+mod options;
 mod process;
 mod profile;
 mod protocol;
@@ -34,31 +36,16 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use crate::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, LiveProgress, shell::Shell};
+use crate::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, shell::Shell};
+use process::StartError;
 use sandbox::{Ended, Pending};
 use sandboxes::Sandboxes;
 
 pub use limits::Timing;
-pub use protocol::OutputSoFar;
+pub use options::{Log, RunnerOptions};
 pub use profile::{Profile, Profiles, WorkspaceMode};
 pub use sandbox::{Probed, probe};
 pub use serve::{Serve, serve};
-
-/// Receives messages for the operator of the node.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// The settings of [`Runners`].
-#[derive(Clone)]
-pub struct RunnerOptions {
-    /// True if scripts get the trace context (`TRACEPARENT`).
-    pub traces: bool,
-    /// The times after which an unresponsive sandbox is ended.
-    pub timing: Timing,
-    /// Receives the reason for each sandbox that ends by itself or is ended for its behavior.
-    pub log: Log,
-    /// Receives the progress of scripts.
-    pub progress: Arc<LiveProgress>,
-}
 
 /// Performs the `bash` steps of the organizations that have a runner.
 pub struct Runners {
@@ -123,8 +110,8 @@ impl Runners {
         };
         let sandbox = match obtained {
             Ok(sandbox) => sandbox,
-            Err(sandbox::StartError::Refused(why)) => return Dispatched::Refused(why),
-            Err(sandbox::StartError::Failed(why)) => return Dispatched::NotSent(why),
+            Err(StartError::Refused(why)) => return Dispatched::Refused(why),
+            Err(StartError::Failed(why)) => return Dispatched::NotSent(why),
         };
         // Recorded before it is sent: without a record, an attempt of this boot was certainly never sent.
         if let Err(error) = self.shell.record(attempt.into(), sandbox.leader()) {

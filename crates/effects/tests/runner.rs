@@ -321,6 +321,6 @@ async fn a_runner_is_tried_out() {
 /// Waits for a condition that another process makes true.
 async fn until(is_true: impl Fn() -> bool) {
     while !is_true() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::task::yield_now().await;
     }
 }

@@ -17,9 +17,17 @@ use tokio::{
 use super::{
     limits::{CLEANUP_MAX, ERROR_OUTPUT_BYTES_MAX, SHOWN_CHARS_MAX},
     profile::Profile,
-    sandbox::StartError,
 };
 use crate::shell::Shell;
+
+/// The reason why there is no sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum StartError {
+    /// Another try would fail for the same reason.
+    Refused(String),
+    /// Another try may succeed.
+    Failed(String),
+}
 
 /// Variables that a command inherits. Any other may be a secret of this process.
 const INHERITED: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR"];

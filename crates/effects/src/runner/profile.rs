@@ -34,7 +34,7 @@ const KEYS: [&str; 8] =
 /// A runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// Its name.
+    /// The key in `runners`, 1 to 63 letters, digits, `-` and `_`.
     pub name: String,
     /// The program that starts a sandbox.
     pub command: String,

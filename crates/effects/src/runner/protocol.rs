@@ -3,16 +3,18 @@
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
     hash::Hash,
-    json::{self, compact},
+    json::compact,
     key::ExecutionKey,
     secret::SecretUses,
-    value::{Map, Value},
+    value::Value,
 };
 
 use super::{
+    fields::Fields,
     limits::PROTOCOL,
     result::{outcome_of, value_of},
 };
+use crate::live_progress::OutputSoFar;
 
 /// A message of the node.
 pub(super) enum Request {
@@ -54,7 +56,7 @@ pub(super) enum Reply {
     Result {
         /// The number of the call.
         id: u64,
-        /// Its outcome.
+        /// The end as a script can have it.
         outcome: Outcome,
     },
     /// The answer to a ping.
@@ -72,17 +74,6 @@ pub(super) struct Hello {
     pub(super) scripts: String,
     /// An explanation of the mode.
     pub(super) why: String,
-}
-
-/// The output of a running script.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct OutputSoFar {
-    /// Bytes of its standard output.
-    pub stdout_bytes: u64,
-    /// Bytes of its standard error.
-    pub stderr_bytes: u64,
-    /// The last line of either.
-    pub line: String,
 }
 
 /// A message as text with its end.
@@ -216,57 +207,6 @@ impl Reply {
         };
         fields.end()?;
         Ok(reply)
-    }
-}
-
-/// The fields of an object that is read, each taken once.
-pub(super) struct Fields(Map);
-
-impl Fields {
-    /// Reads a message and its type.
-    fn of(line: &[u8]) -> Result<(String, Self), String> {
-        let value = json::data(line).map_err(|_| "a message is no JSON")?;
-        let mut fields = Self::of_value(value)?;
-        Ok((fields.text("type")?, fields))
-    }
-
-    pub(super) fn of_value(value: Value) -> Result<Self, String> {
-        match value {
-            Value::Map(map) => Ok(Self(map)),
-            _ => Err("a message is no object".into()),
-        }
-    }
-
-    pub(super) fn take(&mut self, name: &str) -> Result<Value, String> {
-        self.0.remove(name).ok_or_else(|| format!("a message lacks `{name}`"))
-    }
-
-    pub(super) fn text(&mut self, name: &str) -> Result<String, String> {
-        match self.take(name)? {
-            Value::Text(text) => Ok(text),
-            _ => Err(format!("`{name}` is no text")),
-        }
-    }
-
-    fn text_or_null(&mut self, name: &str) -> Result<Option<String>, String> {
-        match self.take(name)? {
-            Value::Null => Ok(None),
-            Value::Text(text) => Ok(Some(text)),
-            _ => Err(format!("`{name}` is no text")),
-        }
-    }
-
-    pub(super) fn number(&mut self, name: &str) -> Result<u64, String> {
-        self.take(name)?.as_u64().ok_or_else(|| format!("`{name}` is no whole number"))
-    }
-
-    pub(super) fn boolean(&mut self, name: &str) -> Result<bool, String> {
-        self.take(name)?.as_bool().ok_or_else(|| format!("`{name}` is neither true nor false"))
-    }
-
-    /// Refuses fields that were not taken.
-    pub(super) fn end(self) -> Result<(), String> {
-        if self.0.is_empty() { Ok(()) } else { Err("a message has an unknown field".into()) }
     }
 }
 

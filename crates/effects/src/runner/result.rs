@@ -6,7 +6,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use super::{limits::FAILURE_TEXT_BYTES_MAX, protocol::Fields};
+use super::{fields::Fields, limits::FAILURE_TEXT_BYTES_MAX};
 use crate::shell::STREAM_BYTES_MAX;
 
 /// The failures of a script that was not run or was ended, with their classes. [`EXIT_CODE`] is the other one.

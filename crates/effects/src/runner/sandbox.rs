@@ -23,23 +23,14 @@ use tokio::{
 };
 
 use super::{
-    RunnerOptions,
     limits::{CLOSE_MAX, PROTOCOL, REPLIES_PER_SECOND_MAX, REPLY_BYTES_MAX},
     lines::Lines,
-    process::{Process, shown},
+    options::RunnerOptions,
+    process::{Process, StartError, shown},
     profile::{Profile, WorkspaceMode},
     protocol::{Hello, Reply, Request},
 };
 use crate::{AttemptName, shell::Shell};
-
-/// The reason why there is no sandbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum StartError {
-    /// Another try would fail for the same reason.
-    Refused(String),
-    /// Another try may succeed.
-    Failed(String),
-}
 
 /// The end of an attempt that was sent.
 pub(super) enum Ended {
@@ -409,7 +400,7 @@ impl Running {
             Reply::Result { id, outcome } => {
                 let call = self.calls.remove(&id).ok_or("it sent a result of an attempt that it does not have")?;
                 self.options.progress.attempt_ended(call.name());
-                // An attempt that nobody waits for was dropped with the engine.
+                // Its caller may have been dropped with the engine.
                 let _ = call.ended.send(Ended::Result(outcome));
                 Ok(Received::Result)
             }

@@ -16,10 +16,11 @@ use tokio::{
 };
 
 use super::{
-    RunnerOptions,
     limits::{CLEANUP_MAX, SANDBOXES_MAX},
+    options::RunnerOptions,
+    process::StartError,
     profile::Profile,
-    sandbox::{self, Sandbox, StartError},
+    sandbox::{self, Sandbox},
 };
 
 /// The sandboxes of a node.
@@ -78,7 +79,7 @@ impl Sandboxes {
         let room = self.room(&organization);
         let permit = self.permit(&room, &organization).await?;
         let (all, profile, attempt) = (self.clone(), profile.clone(), attempt.clone());
-        // In a task of its own, so that a sandbox is ended in order if its attempt is canceled meanwhile.
+        // In a task of its own, so that a sandbox is ended in order if its attempt is canceled during the start.
         let starting = tokio::spawn(async move { all.start(&profile, &attempt, (room, permit)).await });
         let started = starting.await.map_err(|_| StartError::Failed("the node is stopping".into()));
         let started = started.and_then(|started| started);

@@ -51,7 +51,7 @@ impl Streams {
         Ok(Self { stdout: Stream::new(stdout)?, stderr: Stream::new(stderr)? })
     }
 
-    /// Lets somebody see the output from here on.
+    /// Shows the output to `tap` from here on.
     pub(super) fn observe(&mut self, tap: Option<Arc<Tap>>) {
         self.stdout.tap = tap.clone().map(|tap| (StreamKind::Stdout, tap));
         self.stderr.tap = tap.map(|tap| (StreamKind::Stderr, tap));

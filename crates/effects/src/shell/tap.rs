@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::limits::LAST_LINE_CHARS_MAX;
-use crate::runner::OutputSoFar;
+use crate::live_progress::OutputSoFar;
 
 /// Counts the bytes of both streams and keeps the last line.
 #[derive(Debug, Default)]

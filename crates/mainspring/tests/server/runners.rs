@@ -77,7 +77,7 @@ fn settled(client: &Client, id: &str) -> String {
 }
 
 /// Waits until a file has a whole line, and returns its content.
-fn noted(path: &Path) -> String {
+fn line_of(path: &Path) -> String {
     loop {
         match fs::read_to_string(path) {
             Ok(text) if text.ends_with('\n') => return text,
@@ -155,7 +155,7 @@ fn a_cancel_reaches_the_script_and_ends_as_cancelled() {
     let (owner, note) = (bench.server.owner(), bench.path("note"));
     save(&owner, "long", waits(&note, ""));
     let id = begun(&owner, "long");
-    noted(&note);
+    line_of(&note);
     owner.post(&format!("/api/executions/{id}/cancel"), &Value::map([("reason", "enough".into())])).expect(200);
     assert_eq!(settled(&owner, &id), "cancelled");
     let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200).text;
@@ -168,7 +168,7 @@ fn the_death_of_a_sandbox_is_an_interruption() {
     let (owner, note) = (bench.server.owner(), bench.path("note"));
     save(&owner, "long", waits(&note, ", onInterrupted: fail"));
     let id = begun(&owner, "long");
-    let pids = noted(&note);
+    let pids = line_of(&note);
     let (script, sandbox) = pids.trim().split_once(' ').unwrap();
     kill(sandbox);
     assert_eq!(settled(&owner, &id), "failed");
@@ -183,7 +183,7 @@ fn the_death_of_the_server_ends_the_sandbox() {
     let (owner, note) = (bench.server.owner(), bench.path("note"));
     save(&owner, "long", waits(&note, ", onInterrupted: fail"));
     let id = begun(&owner, "long");
-    let pids = noted(&note);
+    let pids = line_of(&note);
     let token = bench.server.token.clone().unwrap();
     bench.server.kill();
     let server = Bench::server(bench.folder.path(), &plain());
@@ -413,7 +413,7 @@ fn a_session_reports_text_and_no_end() {
     let (owner, note) = (bench.server.owner(), bench.path("note"));
     save(&owner, "long", waits(&note, ""));
     let id = begun(&owner, "long");
-    noted(&note);
+    line_of(&note);
     let body = Value::map([("name", Value::from("session")), ("sessionOf", id.as_str().into())]);
     let session = bench.server.client(&owner.post("/api/tokens", &body).expect(201).text_at("token"));
     let status = format!("/api/executions/{id}/status");
