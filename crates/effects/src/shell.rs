@@ -37,13 +37,13 @@ use mainspring_kernel::{
     effect::{Attempt, Outcome},
     failure::Failure,
 };
-use rustix::process::Pid;
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor};
 use contain::{Scripts, launcher::Launcher, quota::Quota};
 use error::ShellError;
 use outcome::Report;
-use process_group::{Ended, Members};
+use process_group::{Ended, Members, blocking};
 use process_record::{Mark, ProcessRecord};
 use script::Script;
 use start::Running;
@@ -131,8 +131,15 @@ impl Shell {
     /// Kills all processes of this machine that carry the mark of an attempt.
     pub(crate) async fn end_marked(attempt: AttemptName<'_>) {
         let mark = Mark::of(attempt);
-        Members::With(mark.assignment()).end(Duration::ZERO).await;
-        Members::With(mark.container()).end(Duration::ZERO).await;
+        for members in [Members::With(mark.assignment()), Members::With(mark.container())] {
+            let all = members.clone();
+            let found = blocking(move || all.sweep()).await;
+            members.end(Duration::ZERO).await;
+            for orphan in found {
+                // Fails for those that another process reaps.
+                let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+            }
+        }
     }
 
     /// The failure of a script in an execution without a workspace.
