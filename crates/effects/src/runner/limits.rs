@@ -20,6 +20,9 @@ pub(super) const FAILURE_TEXT_BYTES_MAX: usize = 4 * 1024;
 /// Bytes kept from the end of the standard error of a command, for the message when it does not start.
 pub(super) const ERROR_OUTPUT_BYTES_MAX: usize = 4 * 1024;
 
+/// Time to wait for the end of the standard error of a command whose output has ended.
+pub(super) const ERROR_OUTPUT_MAX: Duration = Duration::from_millis(200);
+
 /// Characters of a line that a command has printed, in a message.
 pub(super) const SHOWN_CHARS_MAX: usize = 200;
 

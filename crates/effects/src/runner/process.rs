@@ -11,11 +11,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process::{Child, ChildStdin, ChildStdout, Command},
+    sync::watch,
     time::timeout,
 };
 
 use super::{
-    limits::{CLEANUP_MAX, ERROR_OUTPUT_BYTES_MAX, SHOWN_CHARS_MAX},
+    limits::{CLEANUP_MAX, ERROR_OUTPUT_BYTES_MAX, ERROR_OUTPUT_MAX, SHOWN_CHARS_MAX},
     profile::Profile,
 };
 use crate::shell::Shell;
@@ -42,8 +43,10 @@ pub(super) struct Process {
 }
 
 /// The end of a command's standard error.
-#[derive(Clone, Default)]
-struct ErrorOutput(Arc<Mutex<Vec<u8>>>);
+struct ErrorOutput {
+    kept: Arc<Mutex<Vec<u8>>>,
+    ended: watch::Receiver<bool>,
+}
 
 impl Process {
     /// Starts the command of a runner. Nothing of an attempt is in its arguments or its environment.
@@ -72,9 +75,11 @@ impl Process {
         self.leader
     }
 
-    /// The last line of its standard error, as a part of a sentence; empty without one.
-    pub(super) fn last_error(&self) -> String {
-        let kept = self.errors.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The last line of its standard error, as a part of a sentence; empty without one. Waits a moment for its end.
+    pub(super) async fn last_error(&self) -> String {
+        let mut ended = self.errors.ended.clone();
+        let _ = timeout(ERROR_OUTPUT_MAX, ended.wait_for(|ended| *ended)).await;
+        let kept = self.errors.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(&kept);
         match text.lines().map(shown).rfind(|line| !line.is_empty()) {
             Some(line) => format!("; it wrote `{line}` to its standard error"),
@@ -133,17 +138,19 @@ impl ErrorOutput {
     /// Reads standard error to its end and keeps the last bytes, so that a command that logs a lot neither blocks nor fills
     /// the memory.
     fn keep(mut errors: impl AsyncRead + Send + Unpin + 'static) -> Self {
-        let kept = Self::default();
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (ends, ended) = watch::channel(false);
         let keeps = kept.clone();
         tokio::spawn(async move {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = errors.read(&mut buffer).await {
-                let mut kept = keeps.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = keeps.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend_from_slice(buffer.get(..count).unwrap_or_default());
                 let excess = kept.len().saturating_sub(ERROR_OUTPUT_BYTES_MAX);
                 kept.drain(..excess);
             }
+            ends.send_replace(true);
         });
-        kept
+        Self { kept, ended }
     }
 }

@@ -145,7 +145,7 @@ pub(super) async fn start(
         Err(error) => {
             drop(writer);
             writing.abort();
-            let told = process.last_error();
+            let told = process.last_error().await;
             process.end(profile, Duration::ZERO).await;
             return Err(match error {
                 StartError::Refused(why) => StartError::Refused(why + &told),
@@ -436,7 +436,7 @@ impl Running {
                 Duration::ZERO
             }
         };
-        let told = process.last_error();
+        let told = process.last_error().await;
         process.end(&profile, grace).await;
         for call in calls.values() {
             Shell::end_marked(call.name()).await;
