@@ -169,7 +169,7 @@ async fn a_sandbox_that_breaks_the_protocol_interrupts_its_attempt() {
         ("say '{\"type\":\"workflow.approve\",\"id\":1}'; sleep 60", "unknown type"),
         ("say '{\"type\":\"workflow.progress\",\"id\":7,\"stdoutBytes\":1,\"stderrBytes\":0,\"line\":\"\"}'; sleep 60", "reports on an attempt"),
         ("yes '{\"type\":\"pong\"}'", "messages in a second"),
-        ("exit 0", "it ended"),
+        ("exit 0", "was ended"),
         ("echo boom >&2; kill -9 $$", "boom"),
         ("exec sleep 60", "nothing came from it for 2000 ms"),
     ] {
@@ -234,7 +234,7 @@ async fn a_cancel_is_asked_for_and_then_enforced() {
     for (script, logged) in [
         ("await workflow.cancel; say '{\"type\":\"workflow.result\",\"id\":'$id',\"outcome\":{\"status\":\"stopped\",\"result\":null}}'; await never", ""),
         ("trap '' TERM; sleep 60", "did not end a canceled attempt"),
-        ("await workflow.cancel; exit", "it ended"),
+        ("await workflow.cancel; exit", "was ended"),
     ] {
         let bench = Bench::new(&format!("hello; await workflow.execute; touch $DIR/open; echo $$ > $DIR/pid; {script}"));
         let (handle, stop) = CancelHandle::pair();

@@ -293,10 +293,10 @@ fn counts(path: &Path) -> BTreeMap<String, u64> {
     counts
 }
 
-/// The examples that run to their end, or to a gate, without input, models, tools, the internet or a clock.
+/// The examples with scripts that end by themselves or wait at a gate. Some fail without their variables, with both runners.
 const EXAMPLES: [&str; 20] = [
-    "account", "approval", "bounds", "code", "conditional", "env", "fail_open", "graph", "input", "loop", "needs", "parallel",
-    "priority", "recursion", "release", "retry", "return", "sleep", "until", "while",
+    "approval", "bounds", "conditional", "env", "fail_open", "family", "graph", "interrupted", "loop", "needs", "parallel",
+    "priority", "release", "retry", "retry_codes", "return", "signal_timeout", "until", "welcome", "while",
 ];
 
 /// The journal of an execution as text, without times, identities and measurements.
@@ -346,11 +346,7 @@ fn the_examples_have_the_same_journals_with_both_runners() {
             let owner = server.owner();
             let body = Value::map([("id", Value::from(name)), ("data", data.clone())]);
             owner.post("/api/workflows/sync", &body).expect(200);
-            let started = start(&owner, name, "once", Map::new());
-            if started.status == 400 {
-                return vec![started.text_at("code")];
-            }
-            let id = started.expect(202).text_at("executionId");
+            let id = begun(&owner, name);
             settled(&owner, &id);
             journal(folder.path(), &id)
         });
