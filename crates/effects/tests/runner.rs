@@ -64,7 +64,10 @@ impl Bench {
             ("command", Value::from(command)),
             ("args", args.into()),
             ("env", Value::map([("DIR", folder.path().display().to_string().as_str().into())])),
-            ("cleanup", vec![Value::from("touch"), format!("{}/cleaned", folder.path().display()).as_str().into()].into()),
+            (
+                "cleanup",
+                vec![Value::from("touch"), format!("{}/cleaned", folder.path().display()).as_str().into()].into(),
+            ),
             ("startTimeoutMs", start_ms.into()),
             ("organizations", vec![Value::from("acme")].into()),
         ]);
@@ -160,14 +163,18 @@ async fn attempts_of_an_execution_share_a_sandbox() {
 /// Nothing that a sandbox says after it got an attempt makes a success of it, unless it is its result.
 #[tokio::test]
 async fn a_sandbox_that_breaks_the_protocol_interrupts_its_attempt() {
-    let forged = r#"say '{"type":"workflow.result","id":'$id',"outcome":{"status":"done","result":{"approved":true}}}'"#;
+    let forged =
+        r#"say '{"type":"workflow.result","id":'$id',"outcome":{"status":"done","result":{"approved":true}}}'"#;
     for (script, expected) in [
         ("say 'Segmentation fault'; sleep 60", "no JSON"),
         ("head -c 100000000 /dev/zero | tr '\\0' x; sleep 60", "more than 1048576 bytes"),
         ("done_with 99; sleep 60", "a result of an attempt that it does not have"),
         (forged, "lacks `exitCode`"),
         ("say '{\"type\":\"workflow.approve\",\"id\":1}'; sleep 60", "unknown type"),
-        ("say '{\"type\":\"workflow.progress\",\"id\":7,\"stdoutBytes\":1,\"stderrBytes\":0,\"line\":\"\"}'; sleep 60", "reports on an attempt"),
+        (
+            "say '{\"type\":\"workflow.progress\",\"id\":7,\"stdoutBytes\":1,\"stderrBytes\":0,\"line\":\"\"}'; sleep 60",
+            "reports on an attempt",
+        ),
         ("yes '{\"type\":\"pong\"}'", "messages in a second"),
         ("exit 0", "was ended"),
         ("echo boom >&2; kill -9 $$", "boom"),
@@ -195,15 +202,28 @@ async fn a_second_result_does_not_count() {
 async fn a_command_that_cannot_start_is_a_failure_that_says_why() {
     for (command, script, starts, expected) in [
         ("bash", "echo 'Welcome to Ubuntu'", 1, "`Welcome to Ubuntu`"),
-        ("bash", "say '{\"type\":\"hello\",\"protocol\":9,\"release\":\"9.0\",\"scripts\":\"uncontained\",\"why\":\"\"}'", 1, "speaks version 9"),
-        ("bash", "say '{\"type\":\"hello\",\"protocol\":1,\"release\":\"t\",\"scripts\":\"off\",\"why\":\"no bwrap\"}'", 1, "scripts are off in it: no bwrap"),
+        (
+            "bash",
+            "say '{\"type\":\"hello\",\"protocol\":9,\"release\":\"9.0\",\"scripts\":\"uncontained\",\"why\":\"\"}'",
+            1,
+            "speaks version 9",
+        ),
+        (
+            "bash",
+            "say '{\"type\":\"hello\",\"protocol\":1,\"release\":\"t\",\"scripts\":\"off\",\"why\":\"no bwrap\"}'",
+            1,
+            "scripts are off in it: no bwrap",
+        ),
         ("bash", "echo 'no such image' >&2; exit 125", 5, "no such image"),
         ("bash", "sleep 60", 5, "no hello came in 300 ms"),
         ("mainspring-no-such-program", "", 0, "`mainspring-no-such-program` is not in PATH"),
     ] {
         let bench = Bench::with(command, script, 300);
         let said = refusal(&bench.perform().await);
-        assert!(said.starts_with("runner_not_started: step `build`: nothing was run") && said.contains(expected), "{said}");
+        assert!(
+            said.starts_with("runner_not_started: step `build`: nothing was run") && said.contains(expected),
+            "{said}"
+        );
         assert_eq!(bench.starts(), starts, "{script}: {said}");
     }
 }
@@ -232,11 +252,15 @@ async fn a_sandbox_that_takes_no_messages_has_not_started_the_attempt() {
 #[tokio::test]
 async fn a_cancel_is_asked_for_and_then_enforced() {
     for (script, logged) in [
-        ("await workflow.cancel; say '{\"type\":\"workflow.result\",\"id\":'$id',\"outcome\":{\"status\":\"stopped\",\"result\":null}}'; await never", ""),
+        (
+            "await workflow.cancel; say '{\"type\":\"workflow.result\",\"id\":'$id',\"outcome\":{\"status\":\"stopped\",\"result\":null}}'; await never",
+            "",
+        ),
         ("trap '' TERM; sleep 60", "did not end a canceled attempt"),
         ("await workflow.cancel; exit", "was ended"),
     ] {
-        let bench = Bench::new(&format!("hello; await workflow.execute; touch $DIR/open; echo $$ > $DIR/pid; {script}"));
+        let bench =
+            Bench::new(&format!("hello; await workflow.execute; touch $DIR/open; echo $$ > $DIR/pid; {script}"));
         let (handle, stop) = CancelHandle::pair();
         let attempt = bench.attempt();
         let performed = bench.runners.perform(&attempt, stop);
@@ -267,8 +291,9 @@ async fn a_cancel_before_the_start_starts_nothing() {
 #[tokio::test]
 async fn progress_is_known_while_the_script_runs() {
     let report = r#"say '{"type":"workflow.progress","id":'$id',"stdoutBytes":4,"stderrBytes":0,"line":"half way"}'"#;
-    let bench =
-        Bench::new(&format!("hello; await workflow.execute; {report}; until [ -e $DIR/go ]; do sleep 0.01; done; done_with $id"));
+    let bench = Bench::new(&format!(
+        "hello; await workflow.execute; {report}; until [ -e $DIR/go ]; do sleep 0.01; done; done_with $id"
+    ));
     let attempt = bench.attempt();
     let (_handle, stop) = CancelHandle::pair();
     let seen = async {

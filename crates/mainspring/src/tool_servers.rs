@@ -350,7 +350,9 @@ mod enabled {
                 None => self.start.start(spec),
                 Some(profile) => Box::pin(async move {
                     let name = &profile.name;
-                    Err(format!("the organization has the runner `{name}`, which runs scripts alone: use a server with `url`"))
+                    Err(format!(
+                        "the organization has the runner `{name}`, which runs scripts alone: use a server with `url`"
+                    ))
                 }),
             }
         }

@@ -225,12 +225,10 @@ mod tests {
         let found = read(r#"{"a": {"command": "x", "organizations": ["acme", "default"]}, "b": {"command": "y"}}"#);
         let found = found.unwrap();
         let of = |organization| found.of(organization).map(|profile| profile.command.as_str());
-        assert_eq!([of(Some("acme")), of(Some("default")), of(Some("globex")), of(None)], [
-            Some("x"),
-            Some("x"),
-            None,
-            None
-        ]);
+        assert_eq!(
+            [of(Some("acme")), of(Some("default")), of(Some("globex")), of(None)],
+            [Some("x"), Some("x"), None, None]
+        );
         assert_eq!(found.all().len(), 2);
         assert_eq!(read("null").unwrap(), Profiles::default());
     }

@@ -102,7 +102,9 @@ impl Request {
             "hello" => {
                 let protocol = fields.number("protocol")?;
                 if protocol != PROTOCOL {
-                    return Err(format!("the server speaks version {protocol}, and this executable version {PROTOCOL}"));
+                    return Err(format!(
+                        "the server speaks version {protocol}, and this executable version {PROTOCOL}"
+                    ));
                 }
                 Self::Hello { traces: fields.boolean("traces")? }
             }
@@ -176,7 +178,9 @@ impl Reply {
                     ("line", last.as_str().into()),
                 ],
             ),
-            Self::Result { id, outcome } => line("workflow.result", [("id", (*id).into()), ("outcome", value_of(outcome))]),
+            Self::Result { id, outcome } => {
+                line("workflow.result", [("id", (*id).into()), ("outcome", value_of(outcome))])
+            }
             Self::Pong => line("pong", []),
         }
     }
@@ -243,7 +247,10 @@ mod tests {
             other => panic!("{:?}", other.err()),
         }
         for request in [Request::Hello { traces: true }, Request::Cancel { id: 1, is_forced: true }, Request::Ping] {
-            assert_eq!(Request::decode(request.encode().trim_ascii_end()).map(|read| read.encode()), Ok(request.encode()));
+            assert_eq!(
+                Request::decode(request.encode().trim_ascii_end()).map(|read| read.encode()),
+                Ok(request.encode())
+            );
         }
     }
 
@@ -253,8 +260,12 @@ mod tests {
             Hello { protocol: 1, release: "1.0.0".into(), scripts: "contained".into(), why: "bubblewrap".into() };
         let output = OutputSoFar { stdout_bytes: 3, stderr_bytes: 0, line: "ok".into() };
         let stopped = Outcome::Stopped(Value::Null);
-        let replies =
-            [Reply::Hello(hello), Reply::Progress { id: 1, output }, Reply::Result { id: 2, outcome: stopped }, Reply::Pong];
+        let replies = [
+            Reply::Hello(hello),
+            Reply::Progress { id: 1, output },
+            Reply::Result { id: 2, outcome: stopped },
+            Reply::Pong,
+        ];
         for reply in replies {
             assert_eq!(Reply::decode(reply.encode().trim_ascii_end()).map(|read| read.encode()), Ok(reply.encode()));
         }

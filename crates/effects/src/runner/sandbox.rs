@@ -73,8 +73,15 @@ struct Open(Arc<AtomicUsize>);
 
 /// A message to the task of a sandbox.
 enum Order {
-    Execute { attempt: Box<Attempt>, sent: oneshot::Sender<u64>, ended: oneshot::Sender<Ended> },
-    Cancel { id: u64, is_forced: bool },
+    Execute {
+        attempt: Box<Attempt>,
+        sent: oneshot::Sender<u64>,
+        ended: oneshot::Sender<Ended>,
+    },
+    Cancel {
+        id: u64,
+        is_forced: bool,
+    },
     /// End, if no attempt is open.
     Retire,
     /// End with the grace period.
@@ -186,7 +193,9 @@ async fn first_message(lines: &mut Lines<ChildStdout>, limit: Duration) -> Resul
         Ok(_) => return Err(StartError::Refused("another message came before its hello".into())),
         Err(why) => {
             let line = shown(&String::from_utf8_lossy(&line));
-            return Err(StartError::Refused(format!("its first line is no hello of `workflow serve` ({why}): `{line}`")));
+            return Err(StartError::Refused(format!(
+                "its first line is no hello of `workflow serve` ({why}): `{line}`"
+            )));
         }
     };
     let (release, why) = (shown(&hello.release), shown(&hello.why));
@@ -260,8 +269,7 @@ impl Sandbox {
     /// Sends an attempt. The error says that it was certainly not sent: the sandbox acts on whole messages.
     pub(super) async fn execute(&self, attempt: &Attempt) -> Result<Pending, String> {
         let gone = || "the sandbox ended before the attempt was sent".to_owned();
-        let (counted, (sent, is_sent), (ends, ended)) =
-            (Open::new(&self.open), oneshot::channel(), oneshot::channel());
+        let (counted, (sent, is_sent), (ends, ended)) = (Open::new(&self.open), oneshot::channel(), oneshot::channel());
         let order = Order::Execute { attempt: Box::new(attempt.clone()), sent, ended: ends };
         self.orders.send(order).map_err(|_| gone())?;
         let id = is_sent.await.map_err(|_| gone())?;
@@ -446,7 +454,9 @@ impl Running {
         match end {
             End::Fault(why) => log(&format!("the sandbox {name} of the runner `{runner}` was ended: {why}{told}")),
             End::Cancelled => {
-                log(&format!("the sandbox {name} of the runner `{runner}` was ended: it did not end a canceled attempt"));
+                log(&format!(
+                    "the sandbox {name} of the runner `{runner}` was ended: it did not end a canceled attempt"
+                ));
             }
             End::Idle => {}
         }

@@ -65,7 +65,11 @@ impl Sandboxes {
     }
 
     /// Returns the sandbox of the attempt's execution. Starts it if there is none.
-    pub(super) async fn obtain(self: &Arc<Self>, profile: &Arc<Profile>, attempt: &Attempt) -> Result<Sandbox, StartError> {
+    pub(super) async fn obtain(
+        self: &Arc<Self>,
+        profile: &Arc<Profile>,
+        attempt: &Attempt,
+    ) -> Result<Sandbox, StartError> {
         if self.is_closed.load(Ordering::SeqCst) {
             return Err(StartError::Refused("the node is stopping".into()));
         }

@@ -62,7 +62,9 @@ pub async fn serve(
         () = &mut stop => return Ok(()),
     };
     let Some(first) = first else { return Ok(()) };
-    let Request::Hello { traces } = Request::decode(&first)? else { return Err("the first message is no hello".into()) };
+    let Request::Hello { traces } = Request::decode(&first)? else {
+        return Err("the first message is no hello".into());
+    };
     let (replies, mut to_write) = mpsc::unbounded_channel::<Vec<u8>>();
     let writing = tokio::spawn(async move {
         while let Some(line) = to_write.recv().await {

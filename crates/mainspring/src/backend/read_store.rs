@@ -88,7 +88,8 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
     let settings = object_settings()?;
     let secrets = NodeSecrets::of(&settings)?;
-    let ToolServers { executor, source, .. } = tool_servers::open(&settings, (&Scripts::Uncontained, &Profiles::default()), Some(&secrets))?;
+    let ToolServers { executor, source, .. } =
+        tool_servers::open(&settings, (&Scripts::Uncontained, &Profiles::default()), Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
     let budgets = period_budgets::of_settings(&settings)?;
     let secret_source = Some(secrets.clone());

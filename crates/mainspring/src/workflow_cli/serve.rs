@@ -71,7 +71,8 @@ fn served(serve: &Serve) -> Result<(), CliError> {
         let signals = Signals::default();
         signals.install()?;
         let served = serve_attempts(options, input(), output(all_written), signals.any()).await;
-        served.map_err(|why| CliError::contract("channel_closed", format!("the channel to the server was closed: {why}")))
+        served
+            .map_err(|why| CliError::contract("channel_closed", format!("the channel to the server was closed: {why}")))
     });
     // Fails if it takes longer. Then the server is gone.
     let _ = is_written.recv_timeout(LAST_MESSAGES_MAX);

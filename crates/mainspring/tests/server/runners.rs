@@ -99,8 +99,12 @@ const PARENT: &str = "tr '\\0' ' ' < /proc/$PPID/cmdline";
 fn scripts_of_an_organization_run_in_its_sandbox() {
     let bench = Bench::new(&plain());
     let owner = bench.server.owner();
-    let scripts =
-        [("parent", PARENT), ("write", "echo kept > file; pwd"), ("read", "cat file"), ("fails", "echo no >&2; exit 3")];
+    let scripts = [
+        ("parent", PARENT),
+        ("write", "echo kept > file; pwd"),
+        ("read", "cat file"),
+        ("fails", "echo no >&2; exit 3"),
+    ];
     let (ended, steps) = run(&owner, "inside", &scripts);
     assert_eq!(ended.get("status"), Some(&"completed".into()), "{ended:?}");
     assert!(said(&steps, "parent").contains("serve --scripts uncontained"), "{}", said(&steps, "parent"));
@@ -115,7 +119,8 @@ fn scripts_of_an_organization_run_in_its_sandbox() {
 
 #[test]
 fn sandboxes_of_other_commands_run_the_same() {
-    let wrapped = format!("echo noise >&2; exec env -i PATH=\"$PATH\" sh -c 'exec {WORKFLOW} serve --scripts uncontained'");
+    let wrapped =
+        format!("echo noise >&2; exec env -i PATH=\"$PATH\" sh -c 'exec {WORKFLOW} serve --scripts uncontained'");
     let shown = ["--bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid", "--die-with-parent"];
     let bubblewrap: Vec<&str> = shown.into_iter().chain([WORKFLOW, "serve", "--scripts", "uncontained"]).collect();
     for (settings, folder) in [
@@ -124,7 +129,8 @@ fn sandboxes_of_other_commands_run_the_same() {
         (runner(WORKFLOW, &["serve", "--scripts", "contained"], &[]), "/data/workspaces/"),
     ] {
         let bench = Bench::new(&settings);
-        let (ended, steps) = run(&bench.server.owner(), "w", &[("where", "pwd; echo kept > file"), ("read", "cat file")]);
+        let (ended, steps) =
+            run(&bench.server.owner(), "w", &[("where", "pwd; echo kept > file"), ("read", "cat file")]);
         assert_eq!(ended.get("status"), Some(&"completed".into()), "{}", compact(&Value::List(steps)));
         assert!(said(&steps, "where").contains(folder), "{}", said(&steps, "where"));
         assert!(said(&steps, "read").contains("kept"), "{}", said(&steps, "read"));
@@ -144,7 +150,10 @@ fn a_sandbox_ends_with_its_execution() {
 
 /// A step that says that it runs, and then waits for SIGTERM.
 fn waits(note: &Path, more: &str) -> Value {
-    let script = format!("trap 'echo ended; exit 5' TERM; echo \"$$ $PPID\" >> {}; while :; do sleep 0.05; done", note.display());
+    let script = format!(
+        "trap 'echo ended; exit 5' TERM; echo \"$$ $PPID\" >> {}; while :; do sleep 0.05; done",
+        note.display()
+    );
     let text = format!("[{{id: wait, type: bash, command: {}{more}}}]", compact(&script.as_str().into()));
     yaml(&text)
 }
@@ -228,7 +237,8 @@ fn nothing_that_has_a_receipt_runs_again_after_kills() {
         let pause = std::time::Duration::from_millis(1 + (random >> 33) % 80);
         assert!(std::sync::mpsc::channel::<()>().1.recv_timeout(pause).is_err());
         let receipts = completed(&owner, &id);
-        let children = Command::new("pgrep").args(["-P", &bench.server.pid().to_string(), "-f", "serve"]).output().unwrap();
+        let children =
+            Command::new("pgrep").args(["-P", &bench.server.pid().to_string(), "-f", "serve"]).output().unwrap();
         for pid in String::from_utf8(children.stdout).unwrap().lines() {
             kill_if_there(pid);
             killed += 1;
@@ -295,8 +305,26 @@ fn counts(path: &Path) -> BTreeMap<String, u64> {
 
 /// The examples with scripts that end by themselves or wait at a gate. Some fail without their variables, with both runners.
 const EXAMPLES: [&str; 20] = [
-    "approval", "bounds", "conditional", "env", "fail_open", "family", "graph", "interrupted", "loop", "needs", "parallel",
-    "priority", "release", "retry", "retry_codes", "return", "signal_timeout", "until", "welcome", "while",
+    "approval",
+    "bounds",
+    "conditional",
+    "env",
+    "fail_open",
+    "family",
+    "graph",
+    "interrupted",
+    "loop",
+    "needs",
+    "parallel",
+    "priority",
+    "release",
+    "retry",
+    "retry_codes",
+    "return",
+    "signal_timeout",
+    "until",
+    "welcome",
+    "while",
 ];
 
 /// The journal of an execution as text, without times, identities and measurements.
@@ -306,7 +334,8 @@ fn journal(folder: &Path, id: &str) -> Vec<String> {
     let key = keys::load(&folder.join(".config/mainspring/key")).unwrap();
     let mut records = Vec::new();
     let loader = Loader::new(Arc::new(store), key);
-    let read = loader.frames(row.key, |_, frame| records.extend(frame.records.iter().map(|record| format!("{record:?}"))));
+    let read =
+        loader.frames(row.key, |_, frame| records.extend(frame.records.iter().map(|record| format!("{record:?}"))));
     read.unwrap().unwrap();
     records.into_iter().map(|record| without_times(&record, folder, id)).collect()
 }
@@ -413,7 +442,8 @@ fn a_session_reports_text_and_no_end() {
     let body = Value::map([("name", Value::from("session")), ("sessionOf", id.as_str().into())]);
     let session = bench.server.client(&owner.post("/api/tokens", &body).expect(201).text_at("token"));
     let status = format!("/api/executions/{id}/status");
-    let report = |status: &str, message: &str| Value::map([("status", Value::from(status)), ("message", message.into())]);
+    let report =
+        |status: &str, message: &str| Value::map([("status", Value::from(status)), ("message", message.into())]);
     assert_eq!(session.post(&status, &report("running", "half way")).expect(200).text_at("status"), "running");
     let seen = owner.get(&format!("/api/executions/{id}?include=progress")).expect(200).json();
     let progress = seen.get("progress").unwrap();
@@ -427,7 +457,9 @@ fn a_session_reports_text_and_no_end() {
     owner.post(&status, &report("running", "mine")).expect(403);
     let complete = format!("/api/executions/{id}/complete");
     let ended = |status: &str| Value::map([("status", Value::from(status))]);
-    assert!(session.post(&complete, &ended("completed")).expect(409).text.contains("carries this execution out itself"));
+    assert!(
+        session.post(&complete, &ended("completed")).expect(409).text.contains("carries this execution out itself")
+    );
     owner.post(&format!("/api/executions/{id}/cancel"), &Value::map([("reason", "enough".into())])).expect(200);
     assert_eq!(settled(&owner, &id), "cancelled");
     session.post(&complete, &ended("completed")).expect(409);

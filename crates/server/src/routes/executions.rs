@@ -23,8 +23,8 @@ use crate::{
     services::{
         drains,
         execution_view::{
-            self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, ProgressBody, RuntimeState, attempts, listed_error,
-            read_details, snapshot,
+            self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, ProgressBody, RuntimeState, attempts,
+            listed_error, read_details, snapshot,
         },
         wait::{checked, until_settled},
         workflow_names::resolve,
