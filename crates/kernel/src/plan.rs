@@ -28,6 +28,7 @@ mod encode;
 mod graph;
 mod messages;
 mod retry;
+mod signals;
 mod variables;
 mod work;
 
