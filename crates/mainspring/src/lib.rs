@@ -10,6 +10,7 @@ mod definitions;
 pub mod error;
 pub mod evaluator;
 pub mod idempotency;
+mod known_names;
 mod models;
 pub mod output;
 pub mod paths;

@@ -36,6 +36,7 @@ use crate::{
         dev_files::{DevFile, DevFiles},
         event_feed::Feeds,
         events::webhook_client::WebhookClient,
+        known_names::KnownNames,
         plan_cache::Plans,
         prompts::orchestrators::Orchestrators,
         run_log::PendingRuns,
@@ -65,6 +66,8 @@ pub struct Settings {
     pub marks: Option<Arc<Marks>>,
     /// The rules for calls of workflows.
     pub effect_policy: Arc<EffectPolicy>,
+    /// The names that definitions may use at this server.
+    pub known_names: KnownNames,
     /// The models that write proposals; `None` if this server has none.
     pub writers: Option<Arc<Writers>>,
     /// Runs scenarios; `None` if this server cannot.

@@ -17,6 +17,8 @@ pub(crate) mod execution_sessions;
 pub(crate) mod execution_view;
 pub(crate) mod fire_trigger;
 pub mod issue_token;
+pub mod known_names;
+pub(crate) mod outside;
 pub mod pending_approvals;
 pub(crate) mod period_budgets;
 pub(crate) mod plan_cache;

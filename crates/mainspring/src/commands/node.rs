@@ -124,6 +124,7 @@ fn without_routes(effect_policy: Arc<EffectPolicy>, global: &Global) -> Result<S
         oidc: None,
         marks: None,
         effect_policy,
+        known_names: Default::default(),
         writers: None,
         scenarios: Some(Scenarios(Arc::new(Simulated))),
         webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {

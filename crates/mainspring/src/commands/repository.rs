@@ -2,14 +2,16 @@
 //! server equal to it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 use clap::{Args, ValueHint};
+use mainspring_engine::start_request::starts;
 use mainspring_kernel::{
-    definition::{Compiled, read},
+    definition::{Compiled, nearest, read},
+    diagnostic::OF_PLACES,
     document::Document,
     json::compact,
     value::{Map, Value},
@@ -19,7 +21,7 @@ use mainspring_review::{Version, review};
 use crate::{
     client::{Client, Repeat, address::route, response::Response},
     context::{Context, block_on},
-    definitions::{compiled, syntax_of},
+    definitions::{compiled, list, print_remote, syntax_of},
     error::{CliError, Exit},
     evaluator::compile,
     output::{
@@ -113,6 +115,7 @@ pub(crate) fn diff(diff: &Diff, context: &Context) -> Result<Exit, CliError> {
     let client = context.global.client_of("diff")?;
     let Some(local) = locals(&diff.folder, context)? else { return Ok(Exit::BadInput) };
     let remote = remotes(&client)?;
+    note_unknown(&local, &remote, context);
     let changes = changes(&local, &remote, true);
     print(&changes, local.len(), context, true);
     Ok(if changes.is_empty() { Exit::Fine } else { Exit::NotSo })
@@ -127,6 +130,9 @@ pub(crate) fn apply(apply: &Apply, context: &Context) -> Result<Exit, CliError> 
         return propose(&client, &local, &remote, &changes, context);
     }
     print(&changes, local.len(), context, apply.prune);
+    if apply.dry_run {
+        note_unknown(&local, &remote, context);
+    }
     if apply.dry_run || changes.is_empty() {
         return Ok(Exit::Fine);
     }
@@ -134,11 +140,42 @@ pub(crate) fn apply(apply: &Apply, context: &Context) -> Result<Exit, CliError> 
     // A repeated request finds other hashes than expected, and changes nothing.
     let saved =
         block_on(async { Ok(client.post(&route(&["api", "workflows", "sync-all"], &[]), &body, Repeat::May).await?) })?;
+    print_outside(&saved);
     if !context.global.json {
         let deleted = Response::new(&client, "saved workflows", &saved).list("deleted")?.len();
         print_out!("{}", dim(&format!("saved {} workflows, deleted {deleted}, in one transaction", local.len())));
     }
     Ok(Exit::Fine)
+}
+
+/// Prints the warnings of saved workflows about names that are unknown at the server.
+fn print_outside(saved: &Value) {
+    for workflow in list(saved, "workflows") {
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
+        let mut warnings = list(&workflow, "warnings");
+        warnings.retain(|warning| OF_PLACES.contains(&text(warning, "code").as_str()));
+        let slug = text(&workflow, "slug");
+        print_remote(&warnings, Some(Path::new(&slug)));
+    }
+}
+
+/// Prints a note for each workflow that one of the files starts, and that is neither among them nor at the server.
+fn note_unknown(local: &BTreeMap<String, Local>, remote: &BTreeMap<String, Remote>, context: &Context) {
+    let name = |document: &Value| document.get("name").and_then(Value::as_text).map(String::from);
+    let mut known: BTreeSet<String> = local.keys().chain(remote.keys()).cloned().collect();
+    known.extend(remote.values().map(|remote| remote.id.clone()));
+    known.extend(local.values().filter_map(|local| name(&local.document)));
+    known.extend(remote.values().filter_map(|remote| name(&remote.data)));
+    for (slug, local) in local {
+        for child in starts(&local.compiled.plan).into_iter().filter(|child| !known.contains(*child)) {
+            let near = nearest(child, known.iter().map(String::as_str));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let message = format!(
+                "`{slug}` starts `{child}`, which is neither in the folder nor among your workflows of the server{near}"
+            );
+            context.terminal.note(&shown(&message));
+        }
+    }
 }
 
 /// The request that saves all files. The server refuses it if a workflow has changed since it was compared.

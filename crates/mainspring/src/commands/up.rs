@@ -47,7 +47,7 @@ use crate::{
     context::Context,
     error::{CliError, Exit},
     evaluator::evaluator,
-    models,
+    known_names, models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
     period_budgets,
@@ -287,6 +287,7 @@ fn served(
         oidc: settings.oidc.clone().map(provider).transpose()?,
         marks: Some(marks),
         effect_policy,
+        known_names: known_names::of_settings(&settings.objects),
         writers: Some(Arc::new(writers)),
         scenarios: Some(Scenarios(Arc::new(Simulated))),
         webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {

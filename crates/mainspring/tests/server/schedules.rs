@@ -86,6 +86,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         oidc: None,
         marks: None,
         effect_policy: Arc::default(),
+        known_names: Default::default(),
         writers: None,
         scenarios,
         webhooks,

@@ -40,6 +40,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         oidc: None,
         marks: None,
         effect_policy: std::sync::Arc::default(),
+        known_names: Default::default(),
         writers: None,
         scenarios: None,
         webhooks: WebhookClient::new(std::sync::Arc::new(Http::new(HttpOptions::default()))),
