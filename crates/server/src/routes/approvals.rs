@@ -309,8 +309,10 @@ struct Decision {
     cancel: bool,
 }
 
-/// Approve or deny an open approval. One that is not open gets 409, and one of another name 404, with the reason in
-/// `details.approval` (`decided`, `expired`, `ended`, `not_yet_open`, `unknown`) and the open ones in `details.open`.
+/// Approve or deny an open approval.
+///
+/// One that is not open is answered with 409, and one that the execution does not have with 404. `details.approval` has the
+/// reason (`decided`, `expired`, `ended`, `not_yet_open`, `unknown`), and `details.open` the ids of those that are open.
 #[utoipa::path(post, path = "/api/approvals/{id}/decide", tag = "approvals", params(("id" = String, Path)), request_body = Decision,
     extensions(("x-permission" = json!("approvals:decide"))),
     responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]

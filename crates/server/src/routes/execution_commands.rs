@@ -386,8 +386,10 @@ fn check_awaited(app: &App, execution: ExecutionKey, name: &str) -> Result<()> {
     }
 }
 
-/// Send a named signal to an execution. A signal that arrives before its step is buffered. One for which no step of the
-/// execution ever waits is rejected with 409, and `details.signals` has the names for which its steps wait.
+/// Send a named signal to an execution. A signal that arrives before its step is buffered.
+///
+/// A signal for which no step of the execution ever waits is rejected with 409, and `details.signals` has the names for which
+/// its steps wait.
 ///
 /// A response with a status of the execution means that the signal was processed, now or by an earlier request with its
 /// id. `accepted` means that the signal is durable in the inbox. It is processed later, unless the execution ends or
