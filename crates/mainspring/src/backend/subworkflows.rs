@@ -101,12 +101,12 @@ const NAMED_READ_MAX: usize = 100;
 
 /// Says so if a definition in a folder has the name in its text, and another name as a file.
 pub(crate) fn hint_of_name(name: &str, folder: &Path) -> String {
-    let files = workflows_in(folder).into_iter().take(NAMED_READ_MAX).filter_map(|stem| beside(&stem, folder));
+    let mut files = workflows_in(folder).into_iter().take(NAMED_READ_MAX).filter_map(|stem| beside(&stem, folder));
     let is_it = |file: &PathBuf| {
         let document = read_limited::file(file).ok().and_then(|text| read_text(&text, syntax_of(file)).ok());
         document.is_some_and(|document| document.value.get("name").and_then(Value::as_text) == Some(name))
     };
-    match files.into_iter().find(is_it) {
+    match files.find(is_it) {
         Some(file) => format!("; {} has this name: rename the file, since workflows are found by it", file.display()),
         None => String::new(),
     }

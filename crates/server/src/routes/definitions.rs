@@ -26,7 +26,6 @@ use crate::{
         extract::PathParams,
         problem::Result,
     },
-    resources::repository::Repository,
     services::{
         approvers::{CheckedDefinition, Starter, warnings},
         compile::{CompileError, compile},
@@ -72,9 +71,8 @@ fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Docu
     let checked = CheckedDefinition { plan: &compiled.plan, asking: &asking, document, allowed: &allowed };
     let mut all = compiled.warnings.clone();
     all.extend(warnings(app, caller, &caller.user, Starter::Unknown, &PendingChange::default(), checked)?);
-    let repository = Repository::of(app.catalogue(), &caller.organization);
     let pending = PendingChange::default();
-    let organization = InOrganization::of(app, repository, &caller.user, &pending);
+    let organization = InOrganization::of(app, caller, &caller.user, &pending);
     all.extend(organization.warnings(&compiled.plan, document, &compiled.warnings));
     all.sort_by(|one, next| (one.place, &one.path).cmp(&(next.place, &next.path)));
     Ok(all)

@@ -350,9 +350,8 @@ pub(crate) fn warnings_for_save(
     // A stored workflow that no longer compiles can still be renamed and disabled. The start reports its errors.
     let Ok(compiled) = plan_of(app, &caller.organization, workflow) else { return Ok(Vec::new()) };
     let found = warnings_of_plan(app, caller, &workflow.user, Starter::Unknown, pending, &compiled)?;
-    let repository = Repository::of(app.catalogue(), &caller.organization);
     let document = Document::placeless(workflow.data.0.clone());
-    let organization = InOrganization::of(app, repository, &workflow.user, pending);
+    let organization = InOrganization::of(app, caller, &workflow.user, pending);
     let outside = organization.warnings(&compiled.plan, &document, &compiled.warnings);
     Ok(shown(compiled.warnings.iter().chain(&found).chain(&outside)))
 }

@@ -14,6 +14,7 @@ use mainspring_kernel::{
 
 use crate::{
     app::App,
+    auth::{caller::Caller, permission::Permission},
     resources::{
         Secret, Workflow,
         repository::{Repository, Stored},
@@ -40,6 +41,8 @@ pub(crate) struct InOrganization<'a> {
     repository: Repository<'a>,
     owner: &'a str,
     pending: &'a PendingChange<'a>,
+    /// True if the caller may read the names of secrets. Otherwise warnings would reveal them.
+    reads_secrets: bool,
     found: RefCell<Found>,
 }
 
@@ -53,9 +56,11 @@ struct Found {
 }
 
 impl<'a> InOrganization<'a> {
-    /// Sees the workflows of the owner, with the pending change applied.
-    pub(crate) fn of(app: &'a App, repository: Repository<'a>, owner: &'a str, pending: &'a PendingChange<'a>) -> Self {
-        Self { app, repository, owner, pending, found: RefCell::default() }
+    /// Sees the workflows of the owner, with the pending change applied, on behalf of the caller.
+    pub(crate) fn of(app: &'a App, caller: &'a Caller, owner: &'a str, pending: &'a PendingChange<'a>) -> Self {
+        let repository = Repository::of(app.catalogue(), &caller.organization);
+        let reads_secrets = caller.has(Permission::SecretsRead);
+        Self { app, repository, owner, pending, reads_secrets, found: RefCell::default() }
     }
 
     /// The warnings of a definition that depend on the organization. `known` has those of the compiler.
@@ -181,7 +186,7 @@ impl Inspector for InOrganization<'_> {
         let place = "in this organization";
         let remedy = match what {
             Outside::Workflow => matches!(self.workflow_of(name), Lookup::Missing).then_some(SAVE)?,
-            Outside::Secret => (!self.has_secret(name)).then_some(SET)?,
+            Outside::Secret => (self.reads_secrets && !self.has_secret(name)).then_some(SET)?,
             Outside::Model | Outside::ToolServer => {
                 let organization = Some(self.repository.organization());
                 return self.app.settings.known_names.missing(what, name, organization, "at this server");
