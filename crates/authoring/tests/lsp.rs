@@ -64,7 +64,8 @@ impl Client {
             if let Message::Response(response) = self.connection.receiver.recv().expect("an answer")
                 && response.id == id
             {
-                return response.result.unwrap_or_default();
+                let response = serde_json::to_value(response).expect("JSON");
+                return response.get("result").cloned().unwrap_or_default();
             }
         }
     }
