@@ -4,6 +4,8 @@
 
 mod executor;
 #[cfg(feature = "http")]
+pub mod git;
+#[cfg(feature = "http")]
 pub mod http;
 pub mod secrets;
 pub mod shell;
