@@ -17,6 +17,7 @@ mod period_budgets;
 pub mod read_limited;
 #[cfg(feature = "tools")]
 mod recording_file;
+mod repositories;
 pub mod runner;
 mod scripts;
 mod secrets;

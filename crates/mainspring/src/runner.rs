@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
     Executor, Executors,
+    git::{InRepository, Repositories},
     http::{ALLOW_VARIABLE, Allowlist, Http, HttpOptions},
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
@@ -73,6 +74,8 @@ pub struct Rules {
     pub changes: Option<Arc<dyn Executor>>,
     /// The source of the secrets that steps use.
     pub secrets: Option<Arc<NodeSecrets>>,
+    /// The repositories of executions, at nodes of a server. `None` where no start names one.
+    pub repositories: Option<Repositories>,
     /// The budgets of the settings file for a day or a month.
     pub budgets: Vec<PeriodicBudget>,
 }
@@ -86,14 +89,18 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     }
     let grace: Duration = GRACE_DEFAULT;
     hidden_env.extend(rules.secrets.iter().flat_map(|secrets| secrets.variables().map(String::from)));
-    let Rules { scripts, needs_workspace, tools, agents, changes, secrets, budgets: _ } = rules;
+    let Rules { scripts, needs_workspace, tools, agents, changes, secrets, repositories, budgets: _ } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
         ShellOptions { records, same_boot, untrusted_before_ms, hidden_env, grace, traces, scripts, needs_workspace };
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
-    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(Shell::new(options)), Arc::new(http)];
-    executors.extend(tools);
+    let in_repository = |executor: Arc<dyn Executor>| match &repositories {
+        Some(repositories) => Arc::new(InRepository::new(executor, repositories.clone())) as Arc<dyn Executor>,
+        None => executor,
+    };
+    let mut executors: Vec<Arc<dyn Executor>> = vec![in_repository(Arc::new(Shell::new(options))), Arc::new(http)];
+    executors.extend(tools.map(in_repository));
     executors.extend(agents);
     executors.extend(changes);
     Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>))

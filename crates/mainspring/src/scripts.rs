@@ -18,6 +18,7 @@ use crate::{
     context::Global,
     error::CliError,
     paths::{self, FIRST_TOKEN},
+    repositories::CACHE_FOLDER,
 };
 
 /// The name of the mode setting. The values follow.
@@ -25,7 +26,7 @@ pub(crate) const SCRIPTS: &str = "scripts";
 const MODES: [&str; 3] = ["contained", "uncontained", "off"];
 
 /// Files and folders that engine and server create in the data folder.
-const OURS: [&str; 17] = [
+const OURS: [&str; 18] = [
     "journal.db",
     "journal.db-wal",
     "journal.db-shm",
@@ -42,6 +43,7 @@ const OURS: [&str; 17] = [
     FIRST_TOKEN,
     "processes",
     "workspaces",
+    CACHE_FOLDER,
     "node",
     // A folder in the root of each ext4 volume.
     "lost+found",

@@ -82,6 +82,9 @@ const PRICES: &str = "prices";
 /// The endpoints of prompts, which only the file has.
 const ORCHESTRATORS: &str = "orchestrators";
 
+/// The hosts of repositories, which only the file has.
+const REPOSITORIES: &str = "repositories";
+
 /// The budgets for a day or a month.
 const BUDGETS: &str = "budgets";
 
@@ -101,6 +104,8 @@ pub(crate) struct ObjectSettings {
     pub(crate) prices: Value,
     /// `orchestrators`; null without one.
     pub(crate) orchestrators: Value,
+    /// `repositories`; null without one.
+    pub(crate) repositories: Value,
     /// `budgets`; null without one.
     pub(crate) budgets: Value,
     /// `policy`; null without one.
@@ -376,7 +381,7 @@ impl File {
         let names: Vec<&str> = KEYS
             .iter()
             .map(|(name, _)| *name)
-            .chain([TOOL_SERVERS, MODELS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, SECRETS])
+            .chain([TOOL_SERVERS, MODELS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, REPOSITORIES, SECRETS])
             .collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
@@ -392,6 +397,7 @@ impl File {
             models: part(MODELS),
             prices: part(PRICES),
             orchestrators: part(ORCHESTRATORS),
+            repositories: part(REPOSITORIES),
             budgets: part(BUDGETS),
             policy: part(POLICY),
             secrets: part(SECRETS),

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use mainspring_effects::git::Repositories;
 use mainspring_engine::{Engine, clock::now_ms, evaluator::Evaluator};
 use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_store::Catalogue;
@@ -73,6 +74,8 @@ pub struct Settings {
     pub webhooks: WebhookClient,
     /// The endpoints to which prompts are sent.
     pub orchestrators: Orchestrators,
+    /// The repositories that executions may have.
+    pub repositories: Repositories,
     /// The clock of triggers and of events: milliseconds since 1970. Tests replace it by virtual time.
     pub clock: fn() -> u64,
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use clap::Args;
 use mainspring_effects::{
+    git::Repositories,
     http::{Http, HttpOptions},
     shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers},
 };
@@ -28,7 +29,7 @@ use crate::{
     evaluator::evaluator,
     models,
     output::terminal::print_out,
-    period_budgets,
+    period_budgets, repositories,
     runner::{self, REACH_HELP, Rules, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
     secrets::NodeSecrets,
@@ -81,6 +82,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let changes = ProposeChange::new();
     let effect_policy = Arc::new(tool_policy::of_settings(&settings)?);
     let budgets = period_budgets::of_settings(&settings)?;
+    let repositories = repositories::open(&settings, &scripts, &secrets, context.global.home()?.folder())?;
     let rules = Rules {
         scripts,
         needs_workspace,
@@ -88,6 +90,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         agents,
         changes: Some(changes.clone()),
         secrets: Some(secrets.clone()),
+        repositories: Some(repositories),
         budgets,
     };
     block_on(async {
@@ -131,6 +134,7 @@ fn without_routes(effect_policy: Arc<EffectPolicy>, global: &Global) -> Result<S
             ..HttpOptions::default()
         }))),
         orchestrators: Orchestrators::default(),
+        repositories: Repositories::default(),
         clock: now_ms,
     })
 }

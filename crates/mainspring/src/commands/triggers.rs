@@ -9,7 +9,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use super::run::variables;
+use super::{repository_flags::TriggerRepository, run::variables};
 use crate::{
     backend::contract::fresh_id,
     client::{Client, ClientError, Repeat, address::route, response::Response},
@@ -133,6 +133,8 @@ struct Create {
     /// A variable and its path in the event: `number=$.pr.number`; repeatable
     #[arg(long = "map", value_name = "NAME=PATH")]
     mapping: Vec<String>,
+    #[command(flatten)]
+    repository: TriggerRepository,
     /// Creates it disabled
     #[arg(long)]
     disabled: bool,
@@ -244,6 +246,7 @@ fn body_of(create: &Create) -> Result<Value, CliError> {
         ("config".to_string(), config_of(create)?),
     ]);
     body.extend(create.workflow.as_deref().map(|workflow| ("workflowId".to_string(), workflow.into())));
+    body.extend(create.repository.value().map(|repository| ("repository".to_string(), repository)));
     if !create.mapping.is_empty() {
         let mut mapping = Map::new();
         for pair in &create.mapping {

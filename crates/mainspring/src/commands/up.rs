@@ -10,6 +10,7 @@ use std::{
 
 use clap::Args;
 use mainspring_effects::{
+    git::Repositories,
     http::{Http, HttpOptions},
     shell::contain::{Scripts, remove_workspace},
 };
@@ -50,7 +51,7 @@ use crate::{
     models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
-    period_budgets,
+    period_budgets, repositories,
     runner::{REACH_HELP, Rules, http_allow},
     scripts::{close_folder, close_this_process, words},
     secrets::NodeSecrets,
@@ -138,6 +139,8 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     let secrets = NodeSecrets::of(&settings.objects)?;
     let (mut rules, effect_policy, writers) = rules(settings, &scripts, &secrets)?;
+    let repositories = repositories::open(&settings.objects, &scripts, &secrets, global.home()?.folder())?;
+    rules.repositories = Some(repositories.clone());
     let changes = ProposeChange::new();
     rules.changes = Some(changes.clone());
     models::mistakes(&settings.objects).for_each(|mistake| terminal.note(&mistake));
@@ -151,7 +154,8 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     engine.limit_effects(settings.effects_at_a_time);
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let orchestrators = orchestrators(settings, &secrets)?;
-    let served = Served { orchestrators, ..served(settings, base.clone(), marks.clone(), effect_policy, writers)? };
+    let served = served(settings, base.clone(), marks.clone(), effect_policy, writers)?;
+    let served = Served { orchestrators, repositories: repositories.clone(), ..served };
     let app = App::new(engine.clone(), evaluator(), served);
     changes.bind(&app);
     let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
@@ -161,8 +165,12 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     }
     audit_marks::record_and_log(&engine, &marks).await;
     let marks_task = tokio::spawn(audit_marks::keep(engine.clone(), marks.clone()));
-    let sweeping =
-        tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
+    let sweeping = tokio::spawn(sweep(
+        engine.clone(),
+        global.home()?.folder().join("workspaces"),
+        settings.keep_minutes,
+        repositories,
+    ));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
     let schedules = tokio::spawn(scheduler::run(app.clone()));
     let senders = [tokio::spawn(sender::run(app.clone())), tokio::spawn(prompts::sender::run(app.clone()))];
@@ -262,6 +270,7 @@ fn rules(
         agents: Some(agents),
         changes: None,
         secrets: Some(secrets.clone()),
+        repositories: None,
         budgets: period_budgets::of_server(&settings.objects)?,
     };
     // A budget may be set while an execution runs.
@@ -294,6 +303,7 @@ fn served(
             ..HttpOptions::default()
         }))),
         orchestrators: Orchestrators::default(),
+        repositories: Repositories::default(),
         clock: now_ms,
     })
 }
@@ -371,15 +381,18 @@ fn write_secret(path: &Path, secret: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Removes the workspaces of ended executions periodically.
-async fn sweep(engine: Arc<Engine>, workspaces: PathBuf, keep_minutes: u64) {
+/// Removes the workspaces of ended executions, and old packs of repositories, periodically.
+async fn sweep(engine: Arc<Engine>, workspaces: PathBuf, keep_minutes: u64, repositories: Repositories) {
     let mut again = tokio::time::interval(SWEEP);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         again.tick().await;
-        let (engine, workspaces) = (engine.clone(), workspaces.clone());
+        let (engine, workspaces, repositories) = (engine.clone(), workspaces.clone(), repositories.clone());
         let times = (now_ms(), keep_minutes.saturating_mul(60_000));
-        let sweep = move || workspaces::sweep(&**engine.store(), &workspaces, times, remove_workspace);
+        let sweep = move || {
+            repositories.tidy();
+            workspaces::sweep(&**engine.store(), &workspaces, times, remove_workspace)
+        };
         // Store errors are reported elsewhere, and the next interval retries.
         let _ = tokio::task::spawn_blocking(sweep).await;
     }

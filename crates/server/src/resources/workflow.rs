@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     http::body::Data,
     resources::{
+        RepositoryContext,
         repository::{Resource, Versioned},
         rollout::RolloutVersion,
     },
@@ -44,6 +45,9 @@ pub struct Workflow {
     /// The rollout, if a candidate is tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<ActiveRollout>,
+    /// The repository of its executions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryContext>,
 }
 
 /// A rollout that runs: the part of it that a start needs.

@@ -22,6 +22,7 @@ use crate::{
     },
     services::{
         compile::is_light,
+        repository_context::{StartRepository, pin},
         run_log::RunEntry,
         start_execution::{Starting, earlier, prepare, submit},
     },
@@ -96,7 +97,9 @@ pub(crate) async fn fire(app: &App, organization: &str, trigger: &Stored<Trigger
         variables: firing.variables,
         input: Value::Null,
         bounds: Constraints::default(),
+        repository: StartRepository { trigger: trigger.body.repository.clone(), ..StartRepository::default() },
     };
+    let starting = pin(app, &owner, &workflow, starting).await?;
     let is_light = is_light(app, &owner.organization, &workflow.body);
     let (id, starter) = (workflow.id.clone(), owner.clone());
     let work = move |app: &App| Ok(prepare(app, &starter, &workflow, starting)?.0);

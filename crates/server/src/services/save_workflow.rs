@@ -6,6 +6,7 @@ use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{
     definition::{self, Syntax},
     document::Document,
+    json,
     value::Value,
 };
 use mainspring_store::{AuditEntry, Change, ChangeOutcome, Put, ReadLimit};
@@ -20,7 +21,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        ReservedName, Source, Version, VersionReturn, Workflow,
+        RepositoryContext, ReservedName, Source, Version, VersionReturn, Workflow,
         repository::{Listing, Repository, Resource, Stored, apply, entry},
         version_id,
     },
@@ -28,7 +29,7 @@ use crate::{
         approvers::warnings_for_save,
         bootstrap::check_id,
         compile::{CompileError, check_circle, compile, keep},
-        drains,
+        drains, repository_context,
         rollout_choice::check_none,
         save_trigger::removals_of_workflow,
         version_numbers::{number, parts},
@@ -71,9 +72,13 @@ pub(crate) struct Draft {
     #[serde(default, deserialize_with = "double_option")]
     #[schema(value_type = Option<Vec<String>>)]
     pub tags: Option<Option<Vec<String>>>,
+    /// Repository of its executions, unless a trigger names another; null for none.
+    #[serde(default, deserialize_with = "double_option")]
+    #[schema(value_type = Option<RepositoryContext>)]
+    pub repository: Option<Option<RepositoryContext>>,
 }
 
-/// A complete workflow to save. Omitted fields are cleared, except `version` and `enabled`.
+/// A complete workflow to save. Omitted fields are cleared, except `version`, `enabled` and `repository`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whole {
@@ -95,15 +100,19 @@ pub(crate) struct Whole {
     pub enabled: Option<bool>,
     /// Tags for searches.
     pub tags: Option<Vec<String>>,
+    /// Repository of its executions, unless a trigger names another; null for none. Default: unchanged.
+    #[serde(default, deserialize_with = "double_option")]
+    #[schema(value_type = Option<RepositoryContext>)]
+    pub repository: Option<Option<RepositoryContext>>,
 }
 
 impl Whole {
     /// The draft that replaces all fields of the workflow with this id.
     fn draft(&self, id: &str) -> Draft {
-        let Self { slug, name, description, version, data, enabled, tags, .. } = self.clone();
+        let Self { slug, name, description, version, data, enabled, tags, repository, .. } = self.clone();
         let name = Some(name.or_else(|| slug.clone()).unwrap_or_else(|| id.to_string()));
         let (slug, description, tags) = (Some(slug), Some(description), Some(tags));
-        Draft { slug, name, description, version, data: Some(data), enabled, tags }
+        Draft { slug, name, description, version, data: Some(data), enabled, tags, repository }
     }
 }
 
@@ -358,6 +367,9 @@ fn prepare(
     seen: Option<Tag>,
 ) -> Result<Prepared> {
     check(draft)?;
+    if let Some(Some(context)) = &draft.repository {
+        repository_context::check(app, context, false)?;
+    }
     let repository = Repository::of(app.catalogue(), &caller.organization);
     if let Some(stored) = &stored {
         check_owner(caller, stored)?;
@@ -414,6 +426,7 @@ fn prepare(
         ("version", workflow.version.as_str().into()),
         ("enabled", workflow.enabled.into()),
     ]);
+    let detail = with_repository(detail, workflow.repository.as_ref());
     let audit = entry(caller, action, id, detail);
     Ok(Prepared { stored: Stored { id: id.into(), version: version + 1, body: workflow }, puts, audit, ends_drain })
 }
@@ -491,11 +504,15 @@ fn fresh(repository: Repository<'_>, caller: &Caller, id: &str, now: u64) -> Res
         revision: last.first().map_or(0, |last| last.body.revision),
         drain: None,
         rollout: None,
+        repository: None,
     })
 }
 
 fn fill(workflow: &mut Workflow, draft: &Draft) {
-    let Draft { slug, name, description, enabled, tags, .. } = draft.clone();
+    let Draft { slug, name, description, enabled, tags, repository, .. } = draft.clone();
+    if let Some(repository) = repository {
+        workflow.repository = repository;
+    }
     if let Some(slug) = slug {
         workflow.slug = slug;
     }
@@ -511,6 +528,15 @@ fn fill(workflow: &mut Workflow, draft: &Draft) {
     if let Some(tags) = tags {
         workflow.tags = tags.unwrap_or_default();
     }
+}
+
+/// Adds the repository of a workflow or a trigger to the detail of an audit entry.
+pub(super) fn with_repository(mut detail: Value, repository: Option<&RepositoryContext>) -> Value {
+    let stored = repository.and_then(|repository| serde_json::to_string(repository).ok());
+    if let (Value::Map(detail), Some(Ok(repository))) = (&mut detail, stored.map(|text| json::data(text.as_bytes()))) {
+        detail.insert("repository".into(), repository);
+    }
+    detail
 }
 
 /// Ids of returns sort by time.

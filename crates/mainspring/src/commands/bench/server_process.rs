@@ -2,7 +2,10 @@
 
 use std::{io::Read, path::Path};
 
-use mainspring_effects::http::{Http, HttpOptions};
+use mainspring_effects::{
+    git::Repositories,
+    http::{Http, HttpOptions},
+};
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{
@@ -44,6 +47,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         scenarios: None,
         webhooks: WebhookClient::new(std::sync::Arc::new(Http::new(HttpOptions::default()))),
         orchestrators: Orchestrators::default(),
+        repositories: Repositories::default(),
         clock: now_ms,
     };
     let app = App::new(engine.clone(), evaluator(), settings);
