@@ -111,7 +111,7 @@ pub struct Wanted<'a> {
     pub location: &'a Location,
     /// A branch, a tag, a full ref or a commit.
     pub reference: &'a str,
-    /// The credential.
+    /// User and secret; `None` for a public repository.
     pub credential: Option<&'a Credential>,
 }
 

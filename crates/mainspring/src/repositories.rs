@@ -21,10 +21,9 @@ use mainspring_effects::{
 };
 use mainspring_kernel::value::{Map, Value};
 
-use crate::{error::CliError, runner::http_allow, secrets::NodeSecrets, server_settings::ObjectSettings};
-
-/// The name of the cache in the data folder.
-pub(crate) const CACHE_FOLDER: &str = "repositories";
+use crate::{
+    error::CliError, paths::REPOSITORY_CACHE, runner::http_allow, secrets::NodeSecrets, server_settings::ObjectSettings,
+};
 
 /// The keys of the setting.
 const KEYS: [&str; 4] = ["hosts", "maxBytes", "cacheBytes", "timeoutMs"];
@@ -121,7 +120,7 @@ pub(crate) fn open(
         http: HttpOptions { allow: http_allow()?, ..HttpOptions::default() },
         container,
         secrets: Some(secrets.clone() as Arc<dyn SecretSource>),
-        cache: data_folder.join(CACHE_FOLDER),
+        cache: data_folder.join(REPOSITORY_CACHE),
         pack_bytes_max,
         cache_bytes_max,
         timeout,

@@ -17,8 +17,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use crate::{
     context::Global,
     error::CliError,
-    paths::{self, FIRST_TOKEN},
-    repositories::CACHE_FOLDER,
+    paths::{self, FIRST_TOKEN, REPOSITORY_CACHE},
 };
 
 /// The name of the mode setting. The values follow.
@@ -43,7 +42,7 @@ const OURS: [&str; 18] = [
     FIRST_TOKEN,
     "processes",
     "workspaces",
-    CACHE_FOLDER,
+    REPOSITORY_CACHE,
     "node",
     // A folder in the root of each ext4 volume.
     "lost+found",

@@ -95,7 +95,7 @@ impl Location {
         Self::of_url(&format!("{host}/{name}{suffix}"), hosts)
     }
 
-    /// The URL.
+    /// Scheme, host, port if it is not the default, and path.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::{error::GitError, limits::PACKET_BYTES_MAX};
 
-/// A packet.
+/// One message of the protocol, up to 65,516 bytes of data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Packet {
     /// Data, without the length.

@@ -34,7 +34,7 @@ pub struct Pinned {
     pub reference: String,
     /// Forty hexadecimal digits.
     pub commit: String,
-    /// The credential.
+    /// User and secret; `None` for a public repository.
     pub credential: Option<Credential>,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Slots {
     organizations: Keyed<Semaphore>,
 }
 
-/// Values that exist while somebody uses them, by key.
+/// Values that exist while they are in use, by key.
 #[derive(Debug)]
 pub(super) struct Keyed<T>(Mutex<HashMap<String, Weak<T>>>);
 

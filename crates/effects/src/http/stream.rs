@@ -40,13 +40,13 @@ pub struct StreamRequest<'a> {
     pub organization: Option<&'a str>,
     /// Names in lowercase, and values.
     pub headers: &'a [(&'static str, &'a str)],
-    /// The body.
+    /// Sent as it is, with its length.
     pub body: Option<&'a [u8]>,
 }
 
 /// A response whose body is read in parts. Dropping it closes the connection.
 pub struct StreamResponse {
-    /// The status.
+    /// The status code of HTTP.
     pub status: u16,
     /// The value of `Content-Type`.
     pub content_type: Option<String>,

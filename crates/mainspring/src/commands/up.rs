@@ -139,8 +139,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     let secrets = NodeSecrets::of(&settings.objects)?;
     let (mut rules, effect_policy, writers) = rules(settings, &scripts, &secrets)?;
-    let repositories = repositories::open(&settings.objects, &scripts, &secrets, global.home()?.folder())?;
-    rules.repositories = Some(repositories.clone());
+    let repositories = rules.repositories.clone().unwrap_or_default();
     let changes = ProposeChange::new();
     rules.changes = Some(changes.clone());
     models::mistakes(&settings.objects).for_each(|mistake| terminal.note(&mistake));
@@ -155,7 +154,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let orchestrators = orchestrators(settings, &secrets)?;
     let served = served(settings, base.clone(), marks.clone(), effect_policy, writers)?;
-    let served = Served { orchestrators, repositories: repositories.clone(), ..served };
+    let served = Served { orchestrators, repositories, ..served };
     let app = App::new(engine.clone(), evaluator(), served);
     changes.bind(&app);
     let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
@@ -165,12 +164,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     }
     audit_marks::record_and_log(&engine, &marks).await;
     let marks_task = tokio::spawn(audit_marks::keep(engine.clone(), marks.clone()));
-    let sweeping = tokio::spawn(sweep(
-        engine.clone(),
-        global.home()?.folder().join("workspaces"),
-        settings.keep_minutes,
-        repositories,
-    ));
+    let sweeping = tokio::spawn(sweep(app.clone(), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
     let schedules = tokio::spawn(scheduler::run(app.clone()));
     let senders = [tokio::spawn(sender::run(app.clone())), tokio::spawn(prompts::sender::run(app.clone()))];
@@ -270,7 +264,7 @@ fn rules(
         agents: Some(agents),
         changes: None,
         secrets: Some(secrets.clone()),
-        repositories: None,
+        repositories: Some(repositories::open(&settings.objects, scripts, secrets, settings.global.home()?.folder())?),
         budgets: period_budgets::of_server(&settings.objects)?,
     };
     // A budget may be set while an execution runs.
@@ -382,16 +376,16 @@ fn write_secret(path: &Path, secret: &str) -> std::io::Result<()> {
 }
 
 /// Removes the workspaces of ended executions, and old packs of repositories, periodically.
-async fn sweep(engine: Arc<Engine>, workspaces: PathBuf, keep_minutes: u64, repositories: Repositories) {
+async fn sweep(app: App, keep_minutes: u64) {
     let mut again = tokio::time::interval(SWEEP);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         again.tick().await;
-        let (engine, workspaces, repositories) = (engine.clone(), workspaces.clone(), repositories.clone());
+        let app = app.clone();
         let times = (now_ms(), keep_minutes.saturating_mul(60_000));
         let sweep = move || {
-            repositories.tidy();
-            workspaces::sweep(&**engine.store(), &workspaces, times, remove_workspace)
+            app.settings.repositories.tidy();
+            workspaces::sweep(&**app.engine.store(), &app.settings.workspaces, times, remove_workspace)
         };
         // Store errors are reported elsewhere, and the next interval retries.
         let _ = tokio::task::spawn_blocking(sweep).await;

@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 use crate::{
     auth::permission::Permission,
     resources::{
-        RepositoryContext,
         repository::{Resource, Versioned},
+        repository_context::RepositoryContext,
     },
 };
 

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     http::body::Data,
     resources::{
-        RepositoryContext,
         repository::{Resource, Versioned},
+        repository_context::RepositoryContext,
         rollout::RolloutVersion,
     },
 };

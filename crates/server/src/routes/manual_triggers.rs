@@ -320,7 +320,8 @@ pub(super) async fn launch(
     workflow: Stored<Workflow>,
     starting: Starting,
 ) -> Result<(StatusCode, Started)> {
-    let starting = pin(app, caller, &workflow, starting).await?;
+    let repository = pin(app, caller, &workflow, starting.repository, &starting.metadata).await?;
+    let starting = Starting { repository, ..starting };
     let (asker, id, is_light) =
         (caller.clone(), workflow.id.clone(), is_light(app, &caller.organization, &workflow.body));
     let work = move |app: &App| prepare(app, &asker, &workflow, starting);

@@ -89,6 +89,8 @@ pub(crate) async fn fire(app: &App, organization: &str, trigger: &Stored<Trigger
         }
         (owner, Found::Workflow(workflow)) => (owner, workflow),
     };
+    let named = StartRepository { trigger: trigger.body.repository.clone(), ..StartRepository::default() };
+    let repository = pin(app, &owner, &workflow, named, &firing.metadata).await?;
     let starting = Starting {
         trigger: firing.source,
         trigger_id: Some(trigger.id.clone()),
@@ -97,9 +99,8 @@ pub(crate) async fn fire(app: &App, organization: &str, trigger: &Stored<Trigger
         variables: firing.variables,
         input: Value::Null,
         bounds: Constraints::default(),
-        repository: StartRepository { trigger: trigger.body.repository.clone(), ..StartRepository::default() },
+        repository,
     };
-    let starting = pin(app, &owner, &workflow, starting).await?;
     let is_light = is_light(app, &owner.organization, &workflow.body);
     let (id, starter) = (workflow.id.clone(), owner.clone());
     let work = move |app: &App| Ok(prepare(app, &starter, &workflow, starting)?.0);

@@ -17,12 +17,11 @@ use crate::{
     app::App,
     auth::{caller::Caller, permission::Permission},
     http::problem::{Code, Problem, Result},
-    resources::{RepositoryContext, RepositoryCredential, RequestedRepository, Workflow, repository::Stored},
-    services::{
-        start_execution::{Starting, running},
-        trigger_config::parse_mapping,
-        trigger_event::Event,
+    resources::{
+        Organization, RUNTIME_FEATURE, RepositoryContext, RepositoryCredential, RequestedRepository, Workflow,
+        repository::{Repository, Stored},
     },
+    services::{trigger_config::parse_mapping, trigger_event::Event},
 };
 
 /// Bytes of the user of a credential.
@@ -183,35 +182,36 @@ pub(crate) async fn pin(
     app: &App,
     caller: &Caller,
     workflow: &Stored<Workflow>,
-    mut starting: Starting,
-) -> Result<Starting> {
-    let StartRepository { trigger, request, .. } = &starting.repository;
+    mut repository: StartRepository,
+    metadata: &Map,
+) -> Result<StartRepository> {
+    let StartRepository { trigger, request, .. } = &repository;
     let request = request.clone().map(RepositoryContext::from);
     let of_workflow = workflow.body.repository.as_ref();
     if trigger.is_none() && of_workflow.is_none() && request.is_none() {
-        return Ok(starting);
+        return Ok(repository);
     }
     // A start that is refused anyway asks no remote.
     caller.require(Permission::ExecutionsStart)?;
-    if !workflow.body.enabled {
-        return Ok(starting);
-    }
     let organization = caller.organization.clone();
-    app.run_short(move |app| running(app, &organization).map(drop)).await?;
+    let read = move |app: &App| Repository::of(app.catalogue(), "").require::<Organization>(&organization);
+    if !workflow.body.enabled || !app.run_short(read).await?.body.has(RUNTIME_FEATURE) {
+        return Ok(repository);
+    }
     let repositories = available(app)?;
     if let Some(request) = &request {
         check_fields(repositories.hosts(), request, false)?;
     }
     let parts = [(Part::Trigger, trigger.as_ref()), (Part::Workflow, of_workflow), (Part::Request, request.as_ref())];
-    let Some(chosen) = choose(repositories.hosts(), parts)? else { return Ok(starting) };
-    let reference = reference_of(&chosen, &starting.metadata)?;
+    let Some(chosen) = choose(repositories.hosts(), parts)? else { return Ok(repository) };
+    let reference = reference_of(&chosen, metadata)?;
     let credential = chosen.credential.map(|RepositoryCredential { secret, user }| Credential { secret, user });
     let wanted = Wanted { location: &chosen.location, reference: &reference, credential: credential.as_ref() };
     let purpose = Purpose::Start { workflow: Some(workflow.id.clone()) };
     let by = SecretUser { organization: Some(caller.organization.clone()), purpose };
     let pinned = repositories.resolve(wanted, &by).await;
-    starting.repository.pinned = Some(pinned.map_err(|failure| unresolved(&chosen.location, &failure))?);
-    Ok(starting)
+    repository.pinned = Some(pinned.map_err(|failure| unresolved(&chosen.location, &failure))?);
+    Ok(repository)
 }
 
 /// The ref of a start. One that the event names must be there.

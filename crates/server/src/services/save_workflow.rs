@@ -366,10 +366,7 @@ fn prepare(
     origin: &Origin,
     seen: Option<Tag>,
 ) -> Result<Prepared> {
-    check(draft)?;
-    if let Some(Some(context)) = &draft.repository {
-        repository_context::check(app, context, false)?;
-    }
+    check(app, draft)?;
     let repository = Repository::of(app.catalogue(), &caller.organization);
     if let Some(stored) = &stored {
         check_owner(caller, stored)?;
@@ -426,8 +423,7 @@ fn prepare(
         ("version", workflow.version.as_str().into()),
         ("enabled", workflow.enabled.into()),
     ]);
-    let detail = with_repository(detail, workflow.repository.as_ref());
-    let audit = entry(caller, action, id, detail);
+    let audit = entry(caller, action, id, with_repository(detail, workflow.repository.as_ref()));
     Ok(Prepared { stored: Stored { id: id.into(), version: version + 1, body: workflow }, puts, audit, ends_drain })
 }
 
@@ -578,7 +574,10 @@ pub(super) fn history(workflow: &Workflow, id: &str, caller: &Caller, origin: &O
     }
 }
 
-fn check(draft: &Draft) -> Result<()> {
+fn check(app: &App, draft: &Draft) -> Result<()> {
+    if let Some(Some(context)) = &draft.repository {
+        repository_context::check(app, context, false)?;
+    }
     let bound = |field: &str, text: &Option<String>, most: usize| match text {
         Some(text) if text.chars().count() > most => {
             Err(Problem::field(field, format!("it has more than {most} characters")))
