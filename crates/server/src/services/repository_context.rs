@@ -9,6 +9,7 @@ use mainspring_effects::{
 };
 use mainspring_kernel::{
     failure::Failure,
+    json,
     secret::{SESSION_TOKEN, SecretReference},
     value::{Map, Value},
 };
@@ -243,6 +244,15 @@ fn unresolved(location: &Location, failure: &Failure) -> Problem {
     Problem::new(Code::RepositoryUnresolved, message).with(serde_json::json!({ "code": failure.code }))
 }
 
+/// Adds the repository of a workflow or a trigger to the detail of an audit entry.
+pub(crate) fn with_repository(mut detail: Value, repository: Option<&RepositoryContext>) -> Value {
+    let stored = repository.and_then(|repository| serde_json::to_string(repository).ok());
+    if let (Value::Map(detail), Some(Ok(repository))) = (&mut detail, stored.map(|text| json::data(text.as_bytes()))) {
+        detail.insert("repository".into(), repository);
+    }
+    detail
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -324,7 +334,7 @@ mod tests {
     #[test]
     fn the_ref_of_an_event_is_a_text_at_its_path() {
         let event = |body: &str| {
-            let body = mainspring_kernel::json::data(body.as_bytes()).unwrap();
+            let body = json::data(body.as_bytes()).unwrap();
             Map::from([("event".to_string(), Event { body, ..Event::default() }.to_value())])
         };
         let hosts = Host::parse_all(["github.com"]).unwrap();

@@ -27,8 +27,7 @@ use crate::{
     },
     services::{
         prompts::queue::remove_all,
-        repository_context,
-        save_workflow::with_repository,
+        repository_context::{self, with_repository},
         trigger_config::{ConfigBody, checked, parse_mapping},
         workflow_names::resolve,
     },

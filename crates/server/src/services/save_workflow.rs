@@ -6,7 +6,6 @@ use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{
     definition::{self, Syntax},
     document::Document,
-    json,
     value::Value,
 };
 use mainspring_store::{AuditEntry, Change, ChangeOutcome, Put, ReadLimit};
@@ -29,7 +28,8 @@ use crate::{
         approvers::warnings_for_save,
         bootstrap::check_id,
         compile::{CompileError, check_circle, compile, keep},
-        drains, repository_context,
+        drains,
+        repository_context::{self, with_repository},
         rollout_choice::check_none,
         save_trigger::removals_of_workflow,
         version_numbers::{number, parts},
@@ -524,15 +524,6 @@ fn fill(workflow: &mut Workflow, draft: &Draft) {
     if let Some(tags) = tags {
         workflow.tags = tags.unwrap_or_default();
     }
-}
-
-/// Adds the repository of a workflow or a trigger to the detail of an audit entry.
-pub(super) fn with_repository(mut detail: Value, repository: Option<&RepositoryContext>) -> Value {
-    let stored = repository.and_then(|repository| serde_json::to_string(repository).ok());
-    if let (Value::Map(detail), Some(Ok(repository))) = (&mut detail, stored.map(|text| json::data(text.as_bytes()))) {
-        detail.insert("repository".into(), repository);
-    }
-    detail
 }
 
 /// Ids of returns sort by time.
