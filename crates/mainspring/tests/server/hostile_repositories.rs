@@ -161,7 +161,9 @@ fn add_history(fixture: &Fixture, mib: u64) {
     let (mut state, mut block) = (0x9e37_79b9_7f4a_7c15_u64, vec![0; 1 << 20]);
     for number in 0..mib {
         for word in block.chunks_exact_mut(8) {
-            (state ^= state << 13, state ^= state >> 7, state ^= state << 17);
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
             word.copy_from_slice(&state.to_le_bytes());
         }
         let from = if number == 0 { "from refs/heads/main^0\n" } else { "" };

@@ -345,6 +345,7 @@ fn a_schedule_whose_repository_cannot_be_resolved_fails_at_once() {
     NOW.store(parse_rfc3339("2026-02-24T09:59:30Z").unwrap(), Ordering::SeqCst);
     let (remote, folder) = (Remote::start(), tempfile::tempdir().unwrap());
     let fixture = remote.repository("app");
+    fs::create_dir_all(folder.path().join("workspaces")).unwrap();
     let container = Container::probe(ContainerSettings {
         search_path: std::env::var_os("PATH").unwrap(),
         helper: MAINSPRING.into(),
