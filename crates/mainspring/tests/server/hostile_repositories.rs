@@ -206,13 +206,13 @@ fn history_stays_at_the_remote_and_large_commits_are_refused() {
 #[test]
 fn a_remote_that_is_no_repository_is_refused() {
     let bench = Bench::new("");
-    let fixture = bench.remote.repository("missing");
-    // A ref whose commit is not there.
-    fs::write(fixture.path(".git/refs/heads/main"), format!("{}\n", "1".repeat(40))).unwrap();
+    // A repository without a commit.
+    bench.remote.repository("missing").git(&["update-ref", "-d", "refs/heads/main"]);
     let owner = bench.server.owner();
     save(&owner, "missing", yaml("[{id: s, type: bash, command: ls}]"));
     set(&owner, "missing", r#"{"fullName": "acme/missing"}"#).expect(200);
-    start(&owner, "missing", "r1", Map::new()).expect(422);
+    let refused = start(&owner, "missing", "r1", Map::new()).expect(422);
+    assert!(refused.text.contains("no default branch"), "{}", refused.text);
     // A commit that the remote does not have is found to be missing when its files are asked for.
     bench.remote.repository("absent");
     save(&owner, "absent", yaml("[{id: s, type: bash, command: ls, retry: {maxAttempts: 1}}]"));
