@@ -38,7 +38,7 @@ use crate::{
 };
 use cache::Cache;
 use error::GitError;
-use limits::RESOLVE_TIMEOUT;
+use limits::{CHECKOUTS, RESOLUTIONS, RESOLVE_TIMEOUT};
 use remote::Remote;
 use slots::{Keyed, Slots};
 
@@ -128,8 +128,8 @@ impl Repositories {
             cache: Cache::new(cache, cache_bytes_max),
             pack_bytes_max,
             timeout,
-            resolving: Slots::default(),
-            checkouts: Slots::default(),
+            resolving: Slots::new(RESOLUTIONS),
+            checkouts: Slots::new(CHECKOUTS),
             downloads: Keyed::default(),
         })))
     }
@@ -161,11 +161,9 @@ impl Repositories {
         let shared = self.shared()?;
         let value = shared.value_of(wanted.credential, by).await.map_err(Failure::from)?;
         let remote = shared.remote(wanted.location, wanted.credential, value.as_ref(), by.organization.as_deref());
-        let resolving = async {
-            let _slot = shared.resolving.take(by.organization.as_deref()).await;
-            remote.resolve(wanted.reference).await
-        };
-        let resolved = timeout(RESOLVE_TIMEOUT, resolving).await;
+        let slot = timeout(RESOLVE_TIMEOUT, shared.resolving.take(by.organization.as_deref())).await;
+        let _slot = slot.map_err(|_| Failure::from(GitError::Busy))?;
+        let resolved = timeout(RESOLVE_TIMEOUT, remote.resolve(wanted.reference)).await;
         let resolved = resolved.unwrap_or(Err(GitError::TimedOut(RESOLVE_TIMEOUT.as_secs())));
         let found = resolved.map_err(|error| Redactor::new(value.clone()).failure(error.into()))?;
         Ok(Pinned {

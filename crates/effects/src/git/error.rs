@@ -17,6 +17,8 @@ pub(super) enum GitError {
     Unavailable(String),
     /// It took longer than the given number of seconds.
     TimedOut(u64),
+    /// As many refs as permitted are being resolved already.
+    Busy,
     /// The attempt is canceled.
     Stopped,
     /// A failure with a code of its own: an HTTP request, a secret.
@@ -55,6 +57,10 @@ impl From<GitError> for Failure {
             GitError::TimedOut(seconds) => {
                 let message = format!("the repository took longer than {seconds} s: try again, or raise `timeoutMs`");
                 (Class::Timeout, "repository_timeout", message)
+            }
+            GitError::Busy => {
+                let message = "the organization resolves too many refs at the same time: try again";
+                (Class::RateLimited, "repository_unavailable", message.into())
             }
             GitError::Stopped => (Class::Cancelled, "repository_unavailable", "the attempt was canceled".into()),
             GitError::Other(failure) => return *failure,

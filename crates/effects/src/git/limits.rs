@@ -41,9 +41,11 @@ pub(super) const QUOTED_BYTES_MAX: usize = 500;
 /// Bytes of Git's output that are read.
 pub(super) const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// Checkouts and resolutions at a time, of all organizations and of one.
-pub(super) const AT_A_TIME: usize = 8;
-pub(super) const OF_ORGANIZATION: usize = 2;
+/// Checkouts at a time, of all organizations and of one: each uses the disk and a processor.
+pub(super) const CHECKOUTS: (usize, usize) = (8, 2);
+
+/// Refs that are resolved at a time, of all organizations and of one: each holds a connection and little memory.
+pub(super) const RESOLUTIONS: (usize, usize) = (64, 16);
 
 /// Free bytes of the disk that a download leaves to the store.
 pub(super) const DISK_FREE_BYTES_MIN: u64 = 1 << 30;

@@ -7,12 +7,11 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::limits::{AT_A_TIME, OF_ORGANIZATION};
-
 /// Slots for work. The permits of an organization are few, so that others find some.
 #[derive(Debug)]
 pub(super) struct Slots {
     all: Arc<Semaphore>,
+    of_organization: usize,
     organizations: Keyed<Semaphore>,
 }
 
@@ -49,16 +48,16 @@ pub(super) struct Slot {
     _semaphore: Arc<Semaphore>,
 }
 
-impl Default for Slots {
-    fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(AT_A_TIME)), organizations: Keyed::default() }
-    }
-}
-
 impl Slots {
+    /// Slots of all organizations, and of each.
+    pub(super) fn new((all, of_organization): (usize, usize)) -> Self {
+        Self { all: Arc::new(Semaphore::new(all)), of_organization, organizations: Keyed::default() }
+    }
+
     /// Waits for a slot. `None` never happens, as the semaphores are not closed.
     pub(super) async fn take(&self, organization: Option<&str>) -> Option<Slot> {
-        let semaphore = self.organizations.get(organization.unwrap_or_default(), || Semaphore::new(OF_ORGANIZATION));
+        let semaphore =
+            self.organizations.get(organization.unwrap_or_default(), || Semaphore::new(self.of_organization));
         let own = semaphore.clone().acquire_owned().await.ok()?;
         let all = self.all.clone().acquire_owned().await.ok()?;
         Some(Slot { _own: own, _all: all, _semaphore: semaphore })

@@ -8,7 +8,7 @@ use mainspring_effects::{
     secrets::{Purpose, SecretUser},
 };
 use mainspring_kernel::{
-    failure::Failure,
+    failure::{Class, Failure},
     json,
     secret::{SESSION_TOKEN, SecretReference},
     value::{Map, Value},
@@ -241,7 +241,9 @@ fn unresolved(location: &Location, failure: &Failure) -> Problem {
         location.full_name(),
         failure.message
     );
-    Problem::new(Code::RepositoryUnresolved, message).with(serde_json::json!({ "code": failure.code }))
+    // The server is busy, and the repository may be fine.
+    let code = if failure.class == Class::RateLimited { Code::RateLimited } else { Code::RepositoryUnresolved };
+    Problem::new(code, message).with(serde_json::json!({ "code": failure.code }))
 }
 
 /// Adds the repository of a workflow or a trigger to the detail of an audit entry.
