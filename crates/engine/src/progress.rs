@@ -19,7 +19,6 @@ use crate::execution_tree::OpenGate;
 /// Creates the events of an execution from its records, in order.
 pub struct Events<'a> {
     execution_id: &'a str,
-    plan: &'a Plan,
     earlier: EarlierRecords,
 }
 
@@ -35,13 +34,13 @@ pub struct EarlierRecords {
 
 impl<'a> Events<'a> {
     /// Creates the state before the first record.
-    pub fn new(execution_id: &'a str, plan: &'a Plan) -> Self {
-        Self::after(execution_id, plan, EarlierRecords::default())
+    pub fn new(execution_id: &'a str) -> Self {
+        Self::after(execution_id, EarlierRecords::default())
     }
 
     /// Creates the state after earlier records.
-    pub fn after(execution_id: &'a str, plan: &'a Plan, earlier: EarlierRecords) -> Self {
-        Self { execution_id, plan, earlier }
+    pub fn after(execution_id: &'a str, earlier: EarlierRecords) -> Self {
+        Self { execution_id, earlier }
     }
 
     /// Returns the facts of the records so far.
@@ -49,21 +48,17 @@ impl<'a> Events<'a> {
         self.earlier
     }
 
-    /// The plan whose steps the events name.
-    pub fn plan(&self) -> &'a Plan {
-        self.plan
-    }
-
-    /// The event of a record, if it has one. Records contain no tokens: see [`gates`](Self::gates).
-    pub fn of_record(&mut self, record: &Record, now: u64) -> Option<Value> {
-        let step = record.instance().map(|instance| instance.name(self.plan));
+    /// The event of a record, if it has one. The plan is that of the execution after the frame of the record: a
+    /// migration replaces it. Records contain no tokens: see [`gates`](Self::gates).
+    pub fn of_record(&mut self, plan: &Plan, record: &Record, now: u64) -> Option<Value> {
+        let step = record.instance().map(|instance| instance.name(plan));
         let mut more = Map::new();
         if let Some(instance) = record.instance() {
             if let Some(attempt) = begun_attempt(record) {
                 self.earlier.attempts.insert(instance.clone(), attempt);
             }
             more.extend(self.earlier.attempts.get(instance).map(|attempt| ("attempt".to_string(), (*attempt).into())));
-            self.add_beyond(record, instance, now, &mut more);
+            self.add_beyond(plan, (record, instance), now, &mut more);
             if record.ends_step() {
                 self.earlier.attempts.remove(instance);
             }
@@ -75,7 +70,7 @@ impl<'a> Events<'a> {
                 "execution.queued"
             }
             Record::Admitted => "execution.admitted",
-            Record::StepStarted { instance, .. } if !self.plan.step(instance.step).work.goes_out() => "step.started",
+            Record::StepStarted { instance, .. } if !plan.step(instance.step).work.goes_out() => "step.started",
             Record::AttemptStarted { .. } => "step.started",
             Record::AttemptFailed { fault, retry_at, .. } => {
                 more.insert("error".into(), fault.failure().to_value());
@@ -101,7 +96,7 @@ impl<'a> Events<'a> {
             }
             Record::BudgetWarned { agent, usage } => {
                 more.insert("usage".into(), usage.to_value());
-                let agent = agent.as_ref().map(|agent| agent.name(self.plan));
+                let agent = agent.as_ref().map(|agent| agent.name(plan));
                 return Some(self.event("budget.warning", agent.as_deref(), now, more));
             }
             Record::LeaseChanged { change: LeaseChange::Granted { notice, .. }, .. } => {
@@ -115,8 +110,14 @@ impl<'a> Events<'a> {
             }
             Record::BudgetRaised { agent, amount } => {
                 more.insert("amount".into(), amount.to_value());
-                let agent = agent.as_ref().map(|agent| agent.name(self.plan));
+                let agent = agent.as_ref().map(|agent| agent.name(plan));
                 return Some(self.event("budget.raised", agent.as_deref(), now, more));
+            }
+            Record::Migrated { version, by, reason, .. } => {
+                more.extend(version.as_deref().map(|version| ("version".to_string(), version.into())));
+                more.insert("by".into(), by.as_str().into());
+                more.insert("reason".into(), reason.as_str().into());
+                "execution.migrated"
             }
             _ => return None,
         };
@@ -140,11 +141,11 @@ impl<'a> Events<'a> {
 
     /// Adds fields beyond the specification: the type of a started step, its child execution, the reason of a skip, the
     /// disposition of a failure, and the number of logged lines.
-    fn add_beyond(&mut self, record: &Record, instance: &Instance, now: u64, more: &mut Map) {
-        let child = self.earlier.children.of_record(self.plan, record, now);
+    fn add_beyond(&mut self, plan: &Plan, (record, instance): (&Record, &Instance), now: u64, more: &mut Map) {
+        let child = self.earlier.children.of_record(plan, record, now);
         match record {
             Record::StepStarted { .. } | Record::AttemptStarted { .. } => {
-                more.insert("stepType".into(), self.plan.step(instance.step).work.kind().into());
+                more.insert("stepType".into(), plan.step(instance.step).work.kind().into());
                 more.extend(child.map(|child| ("childExecutionId".to_string(), child.to_string().into())));
             }
             Record::StepLogged { lines, .. } => {

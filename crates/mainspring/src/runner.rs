@@ -191,7 +191,7 @@ pub async fn follow(
             continue;
         }
         from.next_sequence = moment.sequence + 1;
-        show(&from.state.plan, &moment.records, moment.now);
+        show(&moment.plan, &moment.records, moment.now);
         let is_over = match moment.status {
             // Only an open approval needs the journal: children may still run.
             ExecutionStatus::WaitingApproval => is_tree_settled(engine, &engine.state(from.state.key)?)?,

@@ -28,6 +28,7 @@ export type ProposalDetail = Schemas['DetailedProposal'];
 export type Receipt = Schemas['ExecutionReceipt'];
 export type Role = Schemas['Role'];
 export type Rollout = Schemas['RolloutBody'];
+export type Migration = Schemas['MigrationBody'];
 export type ScenarioResults = Schemas['ScenarioResults'];
 export type Secret = Schemas['SecretBody'];
 export type Shadow = Schemas['ShadowBody'];

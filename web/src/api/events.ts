@@ -27,6 +27,7 @@ const TYPES = [
   'execution.queued',
   'execution.admitted',
   'execution.cancel_requested',
+  'execution.migrated',
   'execution.resumed',
   'execution.finished',
   'step.started',

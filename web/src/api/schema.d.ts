@@ -15197,13 +15197,21 @@ export interface components {
                 [key: string]: boolean;
             } | null;
             limits?: components["schemas"]["LimitsUpdate"] | null;
+            /** @description The rules of the organization for calls of its workflows, all of them. Omitted, they stay. */
+            verdicts?: {
+                [key: string]: string;
+            } | null;
         };
-        /** @description Settings of an organization, as `GET /api/organization` shows them. */
+        /** @description Settings of an organization, as `GET /api/organization` and `GET /api/policy` show them. */
         OrganizationSettings: {
             features: {
                 [key: string]: boolean;
             };
             limits: components["schemas"]["Limits"];
+            /** @description Required if the change has verdicts. */
+            verdicts?: {
+                [key: string]: string;
+            } | null;
         };
         /**
          * @description The treatment of a tick while an execution of the trigger is active.

@@ -10,7 +10,7 @@ use mainspring_kernel::{
     input::Input,
     json::compact,
     key::ExecutionKey,
-    plan::Decision,
+    plan::{Decision, Plan},
     record::{Purpose, Record},
     state::{ExecutionStatus, GateState, State},
     value::Value,
@@ -83,27 +83,26 @@ async fn until_settled(
 ) -> Result<(Followed, Snapshot), CliError> {
     let mut watch = engine.watch(key);
     let mut frames = Vec::new();
-    let mut from = runner::snapshot(engine, key, |frame, _| frames.push(frame.clone()))?;
-    let plan = from.state.plan.clone();
+    let mut from = runner::snapshot(engine, key, |frame, state| frames.push((frame.clone(), state.plan.clone())))?;
     let id = name(&from.state);
-    let (mut events, mut progress) = (Events::new(&id, &plan), Progress::new(context.terminal));
-    for frame in &frames {
+    let (mut events, mut progress) = (Events::new(&id), Progress::new(context.terminal));
+    for (frame, plan) in &frames {
         let is_new = frame.sequence >= shown;
         if is_new {
-            show(&mut events, &mut progress, &frame.records, frame.now, context);
+            show(&mut events, &mut progress, (plan, &frame.records, frame.now), context);
             continue;
         }
         for record in &frame.records {
-            events.of_record(record, frame.now);
-            progress.remember(&plan, record, frame.now);
+            events.of_record(plan, record, frame.now);
+            progress.remember(plan, record, frame.now);
         }
     }
     let (mut tick, mut partial) = (tokio::time::interval(REDRAW), engine.partial_texts().watch(key));
     let is_live = context.terminal.is_live && !context.global.json;
     let shown = std::cell::RefCell::new((events, progress));
-    let following = runner::follow(engine, &mut watch, &mut from, &context.signals, |_, records, now| {
+    let following = runner::follow(engine, &mut watch, &mut from, &context.signals, |plan, records, now| {
         let (events, progress) = &mut *shown.borrow_mut();
-        show(events, progress, records, now, context);
+        show(events, progress, (plan, records, now), context);
     });
     tokio::pin!(following);
     let followed = loop {
@@ -127,12 +126,17 @@ const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
 const PARTIAL_BYTES_MAX: usize = 8 * 1024;
 
 /// Shows the records of a frame.
-fn show(events: &mut Events<'_>, progress: &mut Progress, records: &[Record], now: u64, context: &Context) {
+fn show(
+    events: &mut Events<'_>,
+    progress: &mut Progress,
+    (plan, records, now): (&Plan, &[Record], u64),
+    context: &Context,
+) {
     for record in records {
         if context.global.json {
-            events.of_record(record, now).iter().for_each(print_event);
+            events.of_record(plan, record, now).iter().for_each(print_event);
         } else {
-            progress.record(events.plan(), record, now);
+            progress.record(plan, record, now);
         }
     }
     if context.global.json {
@@ -212,7 +216,7 @@ fn conclude(engine: &Engine, snapshot: &Snapshot, context: &Context) -> Result<E
     let tree = ExecutionTree::of(engine.loader(), engine.key(), state)?;
     if context.global.json {
         let id = name(state);
-        let events = Events::new(&id, &state.plan);
+        let events = Events::new(&id);
         events.gates(&tree.gates, state.now).iter().for_each(print_event);
         print_event(&events.finished(state, state.now));
         print_out!("{}", compact(&envelope::of_execution(state, history, &tree.gates)));

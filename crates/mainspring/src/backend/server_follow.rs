@@ -223,6 +223,7 @@ impl<'a> Following<'a> {
         match event.kind.as_str() {
             "execution.queued" => self.progress.queue(Some(text(event, "waitingFor"))),
             "execution.admitted" => self.progress.queue(None),
+            "execution.migrated" => self.progress.migrated(text(event, "version"), text(event, "reason")),
             "execution.cancel_requested" => self.progress.cancelling(text(event, "reason"), text(event, "by")),
             _ => {}
         }

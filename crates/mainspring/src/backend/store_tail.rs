@@ -1,9 +1,9 @@
 //! Follows an execution of a store that another process or node runs.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use mainspring_engine::{EngineError, execution_tree::ExecutionTree, progress::Events};
-use mainspring_kernel::{frame::Frame, json::compact, key::ExecutionKey, state::State};
+use mainspring_kernel::{frame::Frame, json::compact, key::ExecutionKey, plan::Plan, state::State};
 
 use super::read_store::{ReadStore, find, open_read_only};
 use crate::{
@@ -77,21 +77,24 @@ struct Shown {
 
 impl Shown {
     fn poll(&mut self, read: &ReadStore, key: ExecutionKey, context: &Context) -> Result<State, CliError> {
-        let mut frames: Vec<Frame> = Vec::new();
-        let read = read.loader.frames(key, |_, frame| frames.push(frame.clone())).map_err(EngineError::from)?;
+        let mut frames: Vec<(Frame, Arc<Plan>)> = Vec::new();
+        let read = read
+            .loader
+            .frames(key, |state, frame| frames.push((frame.clone(), state.plan.clone())))
+            .map_err(EngineError::from)?;
         let state = read.ok_or(EngineError::NoSuchExecution)?.journal.state;
         let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
-        let mut events = Events::new(&id, &state.plan);
-        for frame in &frames {
+        let mut events = Events::new(&id);
+        for (frame, plan) in &frames {
             for record in &frame.records {
-                let event = events.of_record(record, frame.now);
+                let event = events.of_record(plan, record, frame.now);
                 if frame.sequence < self.next {
                     continue;
                 }
                 match (context.global.json, event) {
                     (true, Some(event)) => print_out!("{}", compact(&event)),
                     (true, None) => {}
-                    (false, _) => self.progress.record(&state.plan, record, frame.now),
+                    (false, _) => self.progress.record(plan, record, frame.now),
                 }
             }
             let is_told = context.global.json && frame.sequence >= self.next;
@@ -99,7 +102,7 @@ impl Shown {
                 print_out!("{}", compact(&event));
             }
         }
-        self.next = frames.last().map_or(0, |frame| frame.sequence + 1);
+        self.next = frames.last().map_or(0, |(frame, _)| frame.sequence + 1);
         if context.global.json && state.end.ended_at.is_some() {
             print_out!("{}", compact(&events.finished(&state, state.now)));
         }

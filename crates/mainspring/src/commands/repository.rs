@@ -1,10 +1,10 @@
-//! `mainspring diff` and `mainspring apply`: compare a folder of definitions, scenarios, triggers and a policy with a server,
+//! `mainspring diff` and `mainspring apply`: compare a folder of definitions, scenarios, triggers and settings of the organization with a server,
 //! and make the server equal to it.
 
 mod change;
 mod definitions;
 mod folder;
-mod policy;
+mod organization;
 mod scenarios;
 mod triggers;
 
@@ -34,18 +34,18 @@ use crate::{
     },
 };
 
-/// Compare a folder of definitions, scenarios, triggers and a policy with a server
+/// Compare a folder of definitions, scenarios, triggers and settings of the organization with a server
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The folder: NAME.yaml with NAME.scenario.yaml, triggers/NAME.yaml, policy.yaml
+    /// The folder: NAME.yaml with NAME.scenario.yaml, triggers/NAME.yaml, organization.yaml
     #[arg(value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 }
 
-/// Make a server equal to a folder of definitions, scenarios, triggers and a policy, in one transaction
+/// Make a server equal to a folder of definitions, scenarios, triggers and settings of the organization, in one transaction
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// The folder: NAME.yaml with NAME.scenario.yaml, triggers/NAME.yaml, policy.yaml
+    /// The folder: NAME.yaml with NAME.scenario.yaml, triggers/NAME.yaml, organization.yaml
     #[arg(value_hint = ValueHint::DirPath)]
     folder: PathBuf,
     /// Show the changes, and change nothing
@@ -68,7 +68,7 @@ struct Local {
     scenarios: BTreeMap<String, scenarios::Local>,
     /// `None` for a folder without triggers.
     triggers: Option<BTreeMap<String, triggers::Local>>,
-    policy: Option<Map>,
+    organization: Option<Map>,
 }
 
 /// The state of a server. Kinds that the folder does not have are empty.
@@ -76,18 +76,18 @@ struct Remote {
     definitions: BTreeMap<String, definitions::Remote>,
     scenarios: BTreeMap<String, scenarios::Remote>,
     triggers: BTreeMap<String, Vec<triggers::Remote>>,
-    policy: Map,
+    organization: Map,
 }
 
 impl Local {
     /// Reads a folder. `None` if a definition is invalid; the diagnostics are printed.
     fn read(folder: &Path, context: &Context) -> Result<Option<Self>, CliError> {
         let files = Files::find(folder)?;
-        let policy = files.policy.as_deref().map(policy::local).transpose()?;
+        let organization = files.organization.as_deref().map(organization::local).transpose()?;
         let triggers = files.triggers.as_deref().map(triggers::locals).transpose()?;
         let Some(definitions) = definitions::locals(&files.definitions, context)? else { return Ok(None) };
         let scenarios = scenarios::locals(&files.scenarios, &definitions, context)?;
-        Ok(Some(Self { definitions, scenarios, triggers, policy }))
+        Ok(Some(Self { definitions, scenarios, triggers, organization }))
     }
 }
 
@@ -111,12 +111,15 @@ impl Remote {
             Some(_) => triggers::remotes(client, &user, |id| slugs.get(id).map(|slug| (*slug).clone()))?,
             None => BTreeMap::new(),
         };
-        let policy = if local.policy.is_some() { policy::remote(client)? } else { Map::new() };
-        Ok(Self { definitions, scenarios, triggers, policy })
+        let organization = match &local.organization {
+            Some(local) => organization::remote(client, local)?,
+            None => Map::new(),
+        };
+        Ok(Self { definitions, scenarios, triggers, organization })
     }
 }
 
-/// The differences: workflows, their scenarios, triggers, then the policy. A kind that the folder does not have is left
+/// The differences: workflows, their scenarios, triggers, then the organization. A kind that the folder does not have is left
 /// alone.
 fn changes(
     local: &Local,
@@ -133,7 +136,7 @@ fn changes(
         let options = (with_deletions, resends_secrets);
         changes.extend(triggers::changes(triggers, &remote.triggers, is_gone, options)?);
     }
-    changes.extend(local.policy.iter().flat_map(|local| policy::changes(local, &remote.policy)));
+    changes.extend(local.organization.iter().flat_map(|local| organization::changes(local, &remote.organization)));
     Ok(changes)
 }
 
@@ -186,8 +189,9 @@ fn sync_body(local: &Local, remote: &Remote, changes: &[Change], prunes: bool) -
             body.insert("triggers".into(), parts.into());
         }
     }
-    if let Some(policy) = local.policy.as_ref().filter(|_| changes.iter().any(|change| change.kind == Kind::Policy)) {
-        body.insert("organization".into(), policy::sync_body(policy, &remote.policy));
+    let has_settings = changes.iter().any(|change| change.kind == Kind::Organization);
+    if let Some(settings) = local.organization.as_ref().filter(|_| has_settings) {
+        body.insert("organization".into(), organization::sync_body(settings, &remote.organization));
     }
     Ok(Value::Map(body))
 }

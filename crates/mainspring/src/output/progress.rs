@@ -96,6 +96,7 @@ impl Progress {
         match record {
             Record::Queued { queue } => self.queue(Some(queue.name())),
             Record::Admitted => self.queue(None),
+            Record::Migrated { version, reason, .. } => self.migrated(version.as_deref().unwrap_or_default(), reason),
             _ => {}
         }
         if let Some((name, step_event)) = self.step_event(plan, record, now) {
@@ -107,6 +108,14 @@ impl Progress {
     pub(crate) fn cancelling(&mut self, reason: &str, by: &str) {
         self.clear_footer();
         line(paint(WAITS, "■"), "cancel", &format!("{reason}, asked for by {by}"), None);
+        self.draw_footer();
+    }
+
+    /// Shows that the execution continues with another definition.
+    pub(crate) fn migrated(&mut self, version: &str, reason: &str) {
+        self.clear_footer();
+        let what = if version.is_empty() { "another definition".into() } else { format!("version {version}") };
+        line(paint(GOOD, "⇢"), "migrate", &format!("continues with {what}: {reason}"), None);
         self.draw_footer();
     }
 

@@ -137,22 +137,24 @@ pub(super) async fn to_its_rest(
     engine.activate(key);
     refuse_quarantined(engine, key)?;
     let mut told = Vec::new();
-    let mut from = runner::snapshot(engine, key, |frame, _| told.push(frame.clone()))?;
+    let mut from = runner::snapshot(engine, key, |frame, state| told.push((frame.clone(), state.plan.clone())))?;
     let id = from.state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
-    let plan = from.state.plan.clone();
-    let mut events = Events::new(&id, &plan);
+    let mut events = Events::new(&id);
     if beginning != Beginning::Shown {
         print_event(&events.resumed(mainspring_engine::clock::now_ms()));
     }
-    for frame in told {
+    for (frame, plan) in told {
         let is_new = !matches!(beginning, Beginning::Resumed(from) if frame.sequence < from);
-        let told = frame.records.iter().filter_map(|record| events.of_record(record, frame.now));
+        let told = frame.records.iter().filter_map(|record| events.of_record(&plan, record, frame.now));
         told.filter(|_| is_new).for_each(|event| print_event(&event));
     }
     let mut is_canceled = false;
     loop {
-        let followed = runner::follow(engine, &mut watch, &mut from, signals, |_, records, now| {
-            records.iter().filter_map(|record| events.of_record(record, now)).for_each(|event| print_event(&event));
+        let followed = runner::follow(engine, &mut watch, &mut from, signals, |plan, records, now| {
+            records
+                .iter()
+                .filter_map(|record| events.of_record(plan, record, now))
+                .for_each(|event| print_event(&event));
         });
         match followed.await? {
             Followed::Settled => return Ok(settled(&runner::snapshot(engine, key, |_, _| ())?, &events, engine)),

@@ -4,6 +4,7 @@ use mainspring_kernel::value::{Map, Value};
 
 use super::{
     client::{Client, Reply},
+    events::Watcher,
     process::{Server, everywhere},
     start::start,
     support::{MAINSPRING, call, yaml},
@@ -218,6 +219,10 @@ fn the_command_line_shows_and_applies_a_migration() {
         signal(&owner, &id, name);
     }
     reaches(&owner, &id, "completed");
+    let events = Watcher::new(&owner, &id, None).all();
+    let migrated = events.iter().find(|event| event.kind == "execution.migrated").unwrap();
+    assert_eq!(text(&migrated.data, "version"), text(&shown(&owner, &id), "workflowVersion"), "{migrated:?}");
+    assert!(events.iter().any(|event| event.kind == "step.completed" && text(&event.data, "stepId") == "more"));
     server.stop();
     // A migration is verified like any other turn, and the archive of the execution has the definition that it ended with.
     let local = |arguments: &[&str]| {

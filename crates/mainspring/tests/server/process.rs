@@ -1,11 +1,15 @@
 //! `mainspring up` as a process with its own folder.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     os::unix::process::CommandExt,
     path::Path,
-    process::{Child, Command, Stdio},
-    sync::{OnceLock, mpsc},
+    process::{Child, ChildStderr, Command, Stdio},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -15,9 +19,10 @@ use tempfile::TempDir;
 
 use super::{client::Client, support::MAINSPRING};
 
-/// A running server, killed on drop.
+/// A running server, killed on drop. The test fails if a thread of the server has panicked.
 pub(crate) struct Server {
     child: Child,
+    errors: Errors,
     /// The address that it listens on, such as `127.0.0.1:40000`.
     pub(crate) address: String,
     /// The owner's token, if the store was empty.
@@ -87,7 +92,8 @@ impl Server {
             .env("HOME", folder)
             .env("MAINSPRING_LOG", "error")
             .envs(environment.iter().copied());
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let errors = Errors::read(child.stderr.take().unwrap());
         let mut first = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
         let told = json::read(first.as_bytes()).unwrap_or_else(|_| panic!("it said {first:?}")).value;
@@ -96,7 +102,7 @@ impl Server {
         // Output is no terminal, so the token is in a file.
         assert_eq!(text("token"), None);
         let token = text("tokenFile").map(|file| std::fs::read_to_string(file).unwrap().trim().to_string());
-        Self { child, address, token }
+        Self { child, errors, address, token }
     }
 
     /// A client with a token.
@@ -169,6 +175,41 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if self.errors.has_panic() && !std::thread::panicking() {
+            panic!("a thread of the server has panicked; its standard error has the message");
+        }
+    }
+}
+
+/// The standard error of a server, which a thread copies to that of the test.
+struct Errors {
+    has_panic: Arc<AtomicBool>,
+    end: mpsc::Receiver<()>,
+}
+
+impl Errors {
+    /// The time for reading what a process has left. Processes that it started can keep its standard error open.
+    const REST: Duration = Duration::from_secs(2);
+
+    fn read(from: ChildStderr) -> Self {
+        let (has_panic, (done, end)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
+        let found = has_panic.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+                let text = String::from_utf8_lossy(&line);
+                if text.starts_with("thread '") && text.contains("panicked at") {
+                    found.store(true, Relaxed);
+                }
+                let _ = writeln!(std::io::stderr(), "{text}");
+            }
+            let _ = done.send(());
+        });
+        Self { has_panic, end }
+    }
+
+    fn has_panic(&self) -> bool {
+        let _ = self.end.recv_timeout(Self::REST);
+        self.has_panic.load(Relaxed)
     }
 }
 

@@ -116,7 +116,10 @@ const FOLDER: [(&str, &str); 6] = [
         "workflow: release\nvariableMapping: {tag: $.release.tag_name}\nconfig:\n  type: webhook\n  path: hooks/release\n  \
          secret: {secret: HOOK}\n  headers: {X-Key: {secret: HOOK_HEADER}}\n  signature: {scheme: github}\n",
     ),
-    ("policy.yaml", "features: {proposal_four_eyes: true}\nlimits: {perUser: 7, perWorkflow: 3}\n"),
+    (
+        "organization.yaml",
+        "features: {proposal_four_eyes: true}\nlimits: {perUser: 7, perWorkflow: 3}\nverdicts: {destructive: deny}\n",
+    ),
     ("nested/other.yaml", "steps: [{id: a, type: sleep, durationMs: 1}]\n"),
 ];
 
@@ -152,7 +155,7 @@ fn text(value: &Value, key: &str) -> String {
 }
 
 #[test]
-fn triggers_scenarios_and_the_policy_are_part_of_a_folder() {
+fn triggers_scenarios_and_the_organization_are_part_of_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (owner, caller) = (server.owner(), caller_with_secrets(&server, server.token.as_deref().unwrap()));
@@ -165,7 +168,7 @@ fn triggers_scenarios_and_the_policy_are_part_of_a_folder() {
         "+ trigger nightly",
         "+ trigger hook",
         "config.cron: none → \"0 3 * * *\"",
-        "~ policy",
+        "~ organization",
         "limits.perUser: 5 → 7",
         "features.proposal_four_eyes: false → true",
     ] {
@@ -193,9 +196,17 @@ fn triggers_scenarios_and_the_policy_are_part_of_a_folder() {
     // Changes are shown by field, and secrets by their number.
     put(&caller, "triggers/nightly.yaml", &FOLDER[2].1.replace("0 3", "0 4"));
     put(&caller, "triggers/hook.yaml", "workflow: release\nconfig: {type: webhook, path: hooks/release}\n");
-    put(&caller, "policy.yaml", "limits: {perWorkflow: null}\n");
+    put(&caller, "organization.yaml", "limits: {perWorkflow: null}\nverdicts: {payment: ask}\n");
     let json = caller.call(&["diff", "flows", "--json"]);
-    let paths: Vec<&str> = ["config.cron", "config.secretCount", "config.headerNames", "limits.perWorkflow"].to_vec();
+    let paths: Vec<&str> = [
+        "config.cron",
+        "config.secretCount",
+        "config.headerNames",
+        "limits.perWorkflow",
+        "verdicts.destructive",
+        "verdicts.payment",
+    ]
+    .to_vec();
     assert!(paths.iter().all(|path| json.stdout.contains(&format!("\"{path}\""))), "{json:?}");
     let proposed = caller.call(&["apply", "flows", "--propose"]);
     assert!(
@@ -208,6 +219,10 @@ fn triggers_scenarios_and_the_policy_are_part_of_a_folder() {
     assert_eq!(hook.get("config").and_then(|config| config.get("headerNames")), Some(&Vec::<Value>::new().into()));
     assert_eq!(caller.call(&["diff", "flows"]).exit, Some(0));
     assert!(owner.get("/api/organization").expect(200).text.contains("\"proposal_four_eyes\":true"), "it is kept");
+    let policy = owner.get("/api/policy").expect(200).json();
+    assert_eq!(policy.get("verdicts"), Some(&Value::map([("payment", Value::from("ask"))])), "replaced as a whole");
+    let log = owner.get("/api/audit?limit=50").expect(200).text;
+    assert_eq!(log.matches("policy.set").count(), 2, "{log}");
 
     // Nothing is deleted without --prune, and a kind that the folder does not have not even then.
     remove(&caller, "triggers/hook.yaml");
@@ -325,8 +340,9 @@ fn mistakes_of_a_folder_name_the_file() {
         ("triggers/a.yaml", "workflow: w\nconfig: {type: schedule, cron: '61 * * * *'}\n", "config.cron"),
         ("triggers/a.yaml", "workflow: w\nconfig: {type: schedule, cron: '@daily', zone: UTC}\n", "zone"),
         ("triggers/a.yaml", "workflow: w\nenabled: yes please\nconfig: {type: manual}\n", "enabled"),
-        ("policy.yaml", "budgets: []\n", "mainspring budgets set"),
-        ("policy.yaml", "verdicts: {destructive: deny}\n", "settings file"),
+        ("organization.yaml", "budgets: []\n", "mainspring budgets set"),
+        ("organization.yaml", "verdicts: {destructive: maybe}\n", "verdicts.destructive"),
+        ("organization.yaml", "verdict: {destructive: deny}\n", "features, limits, verdicts"),
     ] {
         put(&caller, name, text);
         caller.refused(&["diff", "flows"], 10, &[name, word]);

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use axum::{extract::State, http::HeaderMap};
-use mainspring_kernel::value::Value;
 use mainspring_store::Change;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -18,9 +17,9 @@ use crate::{
     },
     resources::{
         Organization,
-        repository::{Repository, Stored, apply, entry},
+        repository::{Repository, Stored, apply},
     },
-    services::effect_policies::{effect_policy, read_rules, rules_value},
+    services::effect_policies::{check_verdicts, effect_policy, set_verdicts},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -73,21 +72,13 @@ async fn put(
     Body(body): Body<SetCallPolicy>,
 ) -> Result<Tagged<CallPolicy>> {
     let seen = if_match(&headers)?;
-    let rules = Value::map(body.verdicts.iter().map(|(key, verdict)| (key.as_str(), Value::from(verdict.as_str()))));
-    read_rules(&rules).map_err(|errors| {
-        let path = errors.first().map_or("verdicts", |error| error.path.as_str());
-        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        Problem::field(path, errors.join("; "))
-    })?;
+    check_verdicts(&body.verdicts)?;
     app.run(move |app| {
         let repository = Repository::of(app.catalogue(), "");
         let mut stored = repository.require::<Organization>(&caller.organization)?;
         check_seen(seen, Some(stored.tag()))?;
-        let before = rules_value(&stored.body);
-        stored.body.verdicts = body.verdicts;
-        let detail = Value::map([("before", before), ("verdicts", rules)]);
+        let audit = vec![set_verdicts(&caller, &mut stored, body.verdicts)];
         let puts = vec![repository.put(&stored.id, &stored.body, stored.version)?];
-        let audit = vec![entry(&caller, "policy.set", &stored.id, detail)];
         let change = Change { puts, audit, sealing: *app.engine.key(), ..Change::default() };
         apply(app.catalogue(), &change)?.map_err(|_| Problem::concurrent_change())?;
         stored.version += 1;

@@ -1,19 +1,24 @@
 //! The policy for the calls of an organization's workflows: the rules of the settings file, and those that the organization has
 //! set for itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mainspring_kernel::{
     effect_policy::EffectPolicy,
     plan::{RuleError, VerdictRules},
     value::Value,
 };
+use mainspring_store::AuditEntry;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::{
     app::App,
+    auth::caller::Caller,
     http::problem::{Code, Problem, Result},
-    resources::{Organization, repository::Repository},
+    resources::{
+        Organization,
+        repository::{Repository, Stored, entry},
+    },
     services::integrations::CHECK_TIMEOUT,
 };
 
@@ -40,20 +45,39 @@ fn of_settings(app: &App) -> Arc<EffectPolicy> {
 /// The rules that an organization has set for itself.
 fn own_rules(organization: &Organization) -> Result<VerdictRules> {
     // A release that knows more verdicts may have stored them. A start under fewer rules would be worse than none.
-    read_rules(&rules_value(organization)).map_err(|errors| {
+    read_rules(&rules_value(&organization.verdicts)).map_err(|errors| {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         Problem::new(Code::InternalError, format!("The stored policy of the organization: {}", errors.join("; ")))
     })
 }
 
-/// The own rules of an organization as a map.
-pub(crate) fn rules_value(organization: &Organization) -> Value {
-    Value::map(organization.verdicts.iter().map(|(key, verdict)| (key.as_str(), Value::from(verdict.as_str()))))
+fn rules_value(verdicts: &BTreeMap<String, String>) -> Value {
+    Value::map(verdicts.iter().map(|(key, verdict)| (key.as_str(), Value::from(verdict.as_str()))))
 }
 
 /// Reads rules: a map from classes and patterns to verdicts.
-pub(crate) fn read_rules(value: &Value) -> Result<VerdictRules, Vec<RuleError>> {
+fn read_rules(value: &Value) -> Result<VerdictRules, Vec<RuleError>> {
     VerdictRules::read("verdicts", value)
+}
+
+/// Refuses rules that cannot be read.
+pub(crate) fn check_verdicts(verdicts: &BTreeMap<String, String>) -> Result<()> {
+    read_rules(&rules_value(verdicts)).map(drop).map_err(|errors| {
+        let path = errors.first().map_or("verdicts", |error| error.path.as_str());
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        Problem::field(path, errors.join("; "))
+    })
+}
+
+/// Sets the rules of an organization, and returns the entry for the audit log. They were checked.
+pub(crate) fn set_verdicts(
+    caller: &Caller,
+    stored: &mut Stored<Organization>,
+    verdicts: BTreeMap<String, String>,
+) -> AuditEntry {
+    let (before, rules) = (rules_value(&stored.body.verdicts), rules_value(&verdicts));
+    stored.body.verdicts = verdicts;
+    entry(caller, "policy.set", &stored.id, Value::map([("before", before), ("verdicts", rules)]))
 }
 
 /// Reads the annotations of all trusted tool servers once. A server that does not answer keeps the classes of its last answer.

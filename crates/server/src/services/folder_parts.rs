@@ -21,6 +21,7 @@ use crate::{
         repository::{Repository, Resource, Stored},
     },
     services::{
+        effect_policies::{check_verdicts, set_verdicts},
         organization_settings::{self, LimitsUpdate, Update},
         save_trigger::{NewTrigger, TriggerDraft, check_count, creation, deletion, replacement, target_of},
         scenarios,
@@ -85,16 +86,20 @@ pub(crate) struct OrganizationPart {
     features: Option<BTreeMap<String, bool>>,
     /// Limits of concurrent executions. Omitted limits keep their values.
     limits: Option<LimitsUpdate>,
+    /// The rules of the organization for calls of its workflows, all of them. Omitted, they stay.
+    verdicts: Option<BTreeMap<String, String>>,
     /// The settings when the client compared them.
     compared: OrganizationSettings,
 }
 
-/// Settings of an organization, as `GET /api/organization` shows them.
+/// Settings of an organization, as `GET /api/organization` and `GET /api/policy` show them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OrganizationSettings {
     features: BTreeMap<String, bool>,
     limits: Limits,
+    /// Required if the change has verdicts.
+    verdicts: Option<BTreeMap<String, String>>,
 }
 
 /// The workflows of the same change.
@@ -121,6 +126,7 @@ impl Parts {
         if let Some(organization) = &self.organization {
             caller.require(Permission::OrganizationWrite)?;
             organization_settings::check(&organization.update())?;
+            organization.verdicts.as_ref().map_or(Ok(()), check_verdicts)?;
         }
         Ok(())
     }
@@ -130,10 +136,17 @@ impl Parts {
         self.add_triggers(app, caller, workflows, change)?;
         self.add_scenarios(app, caller, workflows, change)?;
         let Some(part) = &self.organization else { return Ok(()) };
-        let stored = Repository::of(app.catalogue(), "").require::<Organization>(&caller.organization)?;
-        let present = OrganizationSettings { features: stored.body.features.clone(), limits: stored.body.limits };
+        let mut stored = Repository::of(app.catalogue(), "").require::<Organization>(&caller.organization)?;
+        let present = OrganizationSettings {
+            features: stored.body.features.clone(),
+            limits: stored.body.limits,
+            verdicts: part.verdicts.is_some().then(|| stored.body.verdicts.clone()),
+        };
         if present != part.compared {
             return Err(changed("the settings of the organization have changed"));
+        }
+        if let Some(verdicts) = part.verdicts.clone().filter(|verdicts| *verdicts != stored.body.verdicts) {
+            change.audit.push(set_verdicts(caller, &mut stored, verdicts));
         }
         organization_settings::add(app, caller, stored, part.update(), change).map(drop)
     }

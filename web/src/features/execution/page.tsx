@@ -154,6 +154,13 @@ function Reasons({ execution }: { execution: Execution }) {
           .
         </Notice>
       )}
+      {execution.migrations.length > 0 && (
+        <Notice tone="idle">
+          Continues with version {execution.workflowVersion} since{' '}
+          <At at={execution.migrations[execution.migrations.length - 1]!.at} />, when a change was applied with
+          migration.
+        </Notice>
+      )}
       {execution.cancelRequested && !isFinished(execution.status) && (
         <Notice tone="wait">
           Cancel requested by <Name text={execution.cancelRequested.by} />:{' '}

@@ -73,10 +73,16 @@ export async function review(proposal: ProposalDetail, approve: boolean, notes: 
 export const WHILE_RUNNING = {
   pin: 'begin at once, beside those that run',
   drain: 'wait until those that run have ended',
+  migrate: 'begin at once; those that run continue with the change where they can',
   strict: 'begin at once; apply only if none runs now',
 } as const;
 
 export type WhileRunning = keyof typeof WHILE_RUNNING;
+
+/** True if a rollout can be combined with the choice. */
+export function permitsRollout(whileRunning: WhileRunning): boolean {
+  return whileRunning === 'pin' || whileRunning === 'drain';
+}
 
 /** A rollout as the form asks for it. */
 export interface RolloutForm {

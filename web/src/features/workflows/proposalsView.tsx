@@ -15,6 +15,7 @@ import {
   type WhileRunning,
   comparisonOf,
   isValidRollout,
+  permitsRollout,
   kindText,
   permitsProposals,
   proposalQuery,
@@ -26,6 +27,7 @@ import {
   type Change,
   type Comparison,
 } from './proposals';
+import { MigrationView } from './migrationView';
 import { RolloutView } from './rolloutView';
 import { ShadowView } from './shadowView';
 import { DiffLine } from './versionsView';
@@ -176,14 +178,16 @@ function ProposalActions({ proposal, workflow }: { proposal: ProposalDetail; wor
           title="Apply the change?"
           action="Apply"
           isOpen
-          isReady={rollout === null || (isValidRollout(rollout) && whileRunning !== 'strict')}
+          isReady={rollout === null || (isValidRollout(rollout) && permitsRollout(whileRunning))}
           onClose={close}
           act={() => apply(asked.proposal, whileRunning, rollout)}
         >
           <p>
             {rollout
               ? 'Some of the new executions run the proposed definition, until it is promoted or aborted.'
-              : 'New executions run the proposed definition. Running executions keep theirs.'}
+              : whileRunning === 'migrate'
+                ? 'New executions run the proposed definition. Each running execution continues with it where what has begun is the same, or stays with its own.'
+                : 'New executions run the proposed definition. Running executions keep theirs.'}
           </p>
           <Field label="Share in percent" hint="1 to 99 begins a rollout. Empty: all new executions.">
             {attributes => (
@@ -246,6 +250,12 @@ function ProposalActions({ proposal, workflow }: { proposal: ProposalDetail; wor
               </select>
             )}
           </Field>
+          {whileRunning === 'migrate' && rollout && (
+            <Notice tone="bad">A rollout has executions of both definitions, so running executions stay.</Notice>
+          )}
+          {whileRunning === 'migrate' && !rollout && (
+            <MigrationView workflowId={workflow.id} proposalId={asked.proposal.id} />
+          )}
         </ActionDialog>
       )}
     </>
@@ -292,6 +302,9 @@ function OneProposal({ workflow, id }: { workflow: Workflow; id: string }) {
       )}
       <Facts proposal={proposal} />
       {proposal.applied?.rolloutId && <RolloutView workflow={workflow} id={proposal.applied.rolloutId} />}
+      {proposal.applied?.whileRunning === 'migrate' && (
+        <MigrationView workflowId={workflow.id} proposalId={proposal.id} />
+      )}
       {comparison && <Findings comparison={comparison} />}
       <ShadowView proposal={proposal} workflow={workflow} />
       {comparison && <Changes comparison={comparison} />}

@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Workflow,
     Scenarios,
     Trigger,
-    Policy,
+    Organization,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Kind {
             Self::Workflow => "workflow",
             Self::Scenarios => "scenarios",
             Self::Trigger => "trigger",
-            Self::Policy => "policy",
+            Self::Organization => "organization",
         }
     }
 }
@@ -96,7 +96,7 @@ impl Change {
     pub(super) fn subject(&self) -> String {
         match self.kind {
             Kind::Workflow => shown(&self.name),
-            Kind::Policy => self.kind.name().into(),
+            Kind::Organization => self.kind.name().into(),
             kind => format!("{} {}", kind.name(), shown(&self.name)),
         }
     }

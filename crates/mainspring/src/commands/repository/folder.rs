@@ -4,7 +4,7 @@
 //! NAME.yaml            a definition; NAME is the slug. Also in folders
 //! NAME.scenario.yaml   its scenarios, beside it
 //! triggers/NAME.yaml   a trigger
-//! policy.yaml          settings of the organization
+//! organization.yaml    features, limits and policy of the organization
 //! ```
 
 use std::{
@@ -32,7 +32,7 @@ pub(super) struct Files {
     pub(super) scenarios: Vec<PathBuf>,
     /// `None` for a folder without triggers, which leaves those of the server alone.
     pub(super) triggers: Option<Vec<PathBuf>>,
-    pub(super) policy: Option<PathBuf>,
+    pub(super) organization: Option<PathBuf>,
 }
 
 impl Files {
@@ -56,9 +56,12 @@ impl Files {
             match (is_folder, depth) {
                 (true, 0) if name == "triggers" => self.triggers = Some(trigger_files(&path)?),
                 (true, _) => self.search(&path, depth + 1)?,
-                (false, 0) if ENDINGS.iter().any(|end| name == format!("policy{end}")) => {
-                    if let Some(other) = self.policy.replace(path.clone()) {
-                        return Err(unreadable(&path, &format!("{} is a policy too", other.display())));
+                (false, 0) if ENDINGS.iter().any(|end| name == format!("organization{end}")) => {
+                    if let Some(other) = self.organization.replace(path.clone()) {
+                        return Err(unreadable(
+                            &path,
+                            &format!("{} has the settings of the organization too", other.display()),
+                        ));
                     }
                 }
                 (false, _) if name.contains(".scenario.") => self.scenarios.push(path),

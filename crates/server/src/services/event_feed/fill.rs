@@ -9,7 +9,7 @@ use std::{
 use mainspring_engine::{
     EngineError,
     clock::now_ms,
-    progress::{EarlierRecords, Events},
+    progress::Events,
     resume_token::{Opened, token_of},
     shard::CommittedFrame,
 };
@@ -42,6 +42,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 struct FrameRecords {
     sequence: u64,
     now: u64,
+    /// The plan of the execution after the frame.
+    plan: Arc<Plan>,
     records: Vec<Record>,
 }
 
@@ -63,28 +65,12 @@ pub(crate) fn feed_of(app: &App, key: ExecutionKey) -> Arc<Feed> {
 
 /// Fills a feed until the execution has ended or the feed has no watchers.
 async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
-    let Some(mut journal) = wait_for_journal(&app, key, &feed).await else { return };
-    let mut earlier = EarlierRecords::default();
-    while let Some(more) = fill(&app, key, &feed, journal, earlier).await {
-        (journal, earlier) = more;
-    }
-}
-
-/// Fills a feed from a part of a journal on. Returns the part in which a migration replaces the plan whose steps the events
-/// name, with the facts of the records before. `None` if the feed is complete or has no watchers.
-async fn fill(
-    app: &App,
-    key: ExecutionKey,
-    feed: &Weak<Feed>,
-    journal: Journal,
-    earlier: EarlierRecords,
-) -> Option<(Journal, EarlierRecords)> {
-    let (id, plan) = (name(&journal.state), journal.state.plan.clone());
-    let mut encoder = EventEncoder::new(*app.engine.key(), &journal.state, &id, &plan);
-    encoder.events = Events::after(&id, &plan, earlier);
+    let Some(journal) = wait_for_journal(&app, key, &feed).await else { return };
+    let id = name(&journal.state);
+    let mut encoder = EventEncoder::new(*app.engine.key(), &journal.state, &id);
     let mut next = journal.next;
-    if !push_journal(feed, &mut encoder, &journal) {
-        return None;
+    if !push_journal(&feed, &mut encoder, &journal) {
+        return;
     }
     // Events from before the subscription are found by the first poll, which happens at once.
     let mut frames = app.engine.watch_in_time(key);
@@ -108,26 +94,23 @@ async fn fill(
         };
         match frame {
             Some(frame) if frame.sequence < next => {}
-            Some(frame) if frame.sequence == next && !is_final(frame.status.name()) && !migrates(&frame.records) => {
+            Some(frame) if frame.sequence == next && !is_final(frame.status.name()) => {
                 next += 1;
-                if !push(feed, encode_committed(&mut encoder, &frame), false) {
-                    return None;
+                if !push(&feed, encode_committed(&mut encoder, &frame), false) {
+                    return;
                 }
             }
             other => {
                 if feed.strong_count() == 0 {
-                    return None;
+                    return;
                 }
-                if other.is_none() && !has_grown(app, key, next).await {
+                if other.is_none() && !has_grown(&app, key, next).await {
                     continue;
                 }
-                let Some(more) = read(app, key, next).await else { continue };
-                if more.frames.iter().any(|frame| migrates(&frame.records)) {
-                    return Some((more, encoder.events.into_earlier()));
-                }
+                let Some(more) = read(&app, key, next).await else { continue };
                 next = more.next;
-                if !push_journal(feed, &mut encoder, &more) {
-                    return None;
+                if !push_journal(&feed, &mut encoder, &more) {
+                    return;
                 }
             }
         }
@@ -159,18 +142,14 @@ async fn read(app: &App, key: ExecutionKey, from: u64) -> Option<Journal> {
 
 fn journal(app: &App, key: ExecutionKey, from: u64) -> Result<Option<Journal>> {
     let mut frames = Vec::new();
-    let read = app.engine.loader().frames(key, |_, frame| {
+    let read = app.engine.loader().frames(key, |state, frame| {
         if frame.sequence >= from {
-            frames.push(FrameRecords { sequence: frame.sequence, now: frame.now, records: frame.records.clone() });
+            let (plan, records) = (state.plan.clone(), frame.records.clone());
+            frames.push(FrameRecords { sequence: frame.sequence, now: frame.now, plan, records });
         }
     });
     let read = read.map_err(EngineError::from)?;
     Ok(read.map(|read| Journal { next: read.journal.head.sequence + 1, state: read.journal.state, frames }))
-}
-
-/// True if the records replace the plan.
-fn migrates(records: &[Record]) -> bool {
-    records.iter().any(|record| matches!(record, Record::Migrated { .. }))
 }
 
 fn name(state: &State) -> String {
@@ -186,6 +165,7 @@ fn push(feed: &Weak<Feed>, events: Vec<StreamEvent>, is_over: bool) -> bool {
 }
 
 fn push_journal(feed: &Weak<Feed>, encoder: &mut EventEncoder<'_>, journal: &Journal) -> bool {
+    encoder.plan = journal.state.plan.clone();
     let mut events: Vec<StreamEvent> = journal.frames.iter().flat_map(|frame| encoder.of_frame(frame)).collect();
     let is_over = journal.state.end.ended_at.is_some();
     if is_over {
@@ -195,15 +175,16 @@ fn push_journal(feed: &Weak<Feed>, encoder: &mut EventEncoder<'_>, journal: &Jou
 }
 
 fn encode_committed(encoder: &mut EventEncoder<'_>, frame: &CommittedFrame) -> Vec<StreamEvent> {
-    let CommittedFrame { sequence, now, records, .. } = frame;
-    encoder.of_frame(&FrameRecords { sequence: *sequence, now: *now, records: records.clone() })
+    let CommittedFrame { sequence, now, plan, records, .. } = frame;
+    encoder.plan = plan.clone();
+    encoder.of_frame(&FrameRecords { sequence: *sequence, now: *now, plan: plan.clone(), records: records.clone() })
 }
 
 /// One page of events of the journal behind a position, as many as fit into a ring.
 pub(crate) fn catch_up(app: &App, key: ExecutionKey, after: Option<EventPosition>) -> Result<Vec<StreamEvent>> {
     let Some(found) = journal(app, key, 0)? else { return Ok(Vec::new()) };
-    let (id, plan) = (name(&found.state), found.state.plan.clone());
-    let mut encoder = EventEncoder::new(*app.engine.key(), &found.state, &id, &plan);
+    let id = name(&found.state);
+    let mut encoder = EventEncoder::new(*app.engine.key(), &found.state, &id);
     let last = found.state.end.ended_at.is_some().then_some(found.next.saturating_sub(1));
     let frames = found.frames.iter().map(Some).chain(last.map(|_| None));
     let events = frames.flat_map(|frame| match (frame, last) {
@@ -231,24 +212,27 @@ struct EventEncoder<'a> {
     events: Events<'a>,
     id: &'a str,
     key: [u8; 32],
-    opened: Opened<'a>,
+    execution: ExecutionKey,
+    /// The number of the dispatch, from 1.
+    attempt: u32,
+    /// The plan of the execution now, which the tokens of its open gates depend on.
+    plan: Arc<Plan>,
     /// The last frame and the number of its events so far.
     last: (u64, u32),
 }
 
 impl<'a> EventEncoder<'a> {
-    fn new(key: [u8; 32], state: &State, id: &'a str, plan: &'a Arc<Plan>) -> Self {
+    fn new(key: [u8; 32], state: &State, id: &'a str) -> Self {
         let attempt = state.start.as_ref().map_or(0, |start| start.attempt);
-        let opened = Opened { execution: state.key, attempt, plan };
-        Self { events: Events::new(id, plan), id, key, opened, last: (0, 0) }
+        Self { events: Events::new(id), id, key, execution: state.key, attempt, plan: state.plan.clone(), last: (0, 0) }
     }
 
     fn of_frame(&mut self, frame: &FrameRecords) -> Vec<StreamEvent> {
         let mut events = Vec::new();
         for record in &frame.records {
             let event = match record {
-                Record::GateOpened { .. } => Some(self.gate(record, frame.now)),
-                record => self.events.of_record(record, frame.now),
+                Record::GateOpened { .. } => Some(self.gate(&frame.plan, record, frame.now)),
+                record => self.events.of_record(&frame.plan, record, frame.now),
             };
             let opens = self.opens(record);
             events.extend(event.map(|event| StreamEvent { opens, ..self.encode(frame.sequence, &event) }));
@@ -264,14 +248,15 @@ impl<'a> EventEncoder<'a> {
         let Record::GateOpened { instance, gate, question, approvers, purpose, .. } = record else { return None };
         let prompt = question.value().get("prompt").and_then(Value::as_text)?;
         let items = question.value().get("items").cloned().unwrap_or_default();
-        let token = token_of(&self.key, &self.opened, instance, *gate, (prompt, &items));
+        let opened = Opened { execution: self.execution, attempt: self.attempt, plan: &self.plan };
+        let token = token_of(&self.key, &opened, instance, *gate, (prompt, &items));
         let is_for_admins = is_for_admins(*purpose, &items);
         Some(OpenedGate { token, approvers: approvers.clone(), is_for_admins })
     }
 
     /// The event of an opened gate. It lacks the resume token, which is added per watcher.
-    fn gate(&self, record: &Record, now: u64) -> Value {
-        let step = record.instance().map(|instance| instance.name(self.events.plan())).unwrap_or_default();
+    fn gate(&self, plan: &Plan, record: &Record, now: u64) -> Value {
+        let step = record.instance().map(|instance| instance.name(plan)).unwrap_or_default();
         let mut map = Map::from([
             ("type".to_string(), Value::from("approval.required")),
             ("executionId".into(), self.id.into()),

@@ -5,10 +5,11 @@ use mainspring_triggers::limits::EVENT_TYPES_MAX;
 use crate::http::problem::{Problem, Result};
 
 /// The types of events with their meaning, for the check of patterns and for the reference.
-pub(crate) const EVENT_TYPES: [(&str, &str); 15] = [
+pub(crate) const EVENT_TYPES: [(&str, &str); 16] = [
     ("workflow.execution.enqueued", "An execution was accepted and is durable."),
     ("workflow.execution.started", "It began to run, at once or after it had waited for a concurrency limit."),
     ("workflow.execution.cancel_requested", "A cancellation was requested; steps are ending."),
+    ("workflow.execution.migrated", "It continues with another definition, as `version` and `reason` say."),
     ("workflow.execution.finished", "It ended. `status` is `completed`, `failed` or `cancelled`."),
     ("workflow.step.started", "An attempt of a step started."),
     ("workflow.step.retrying", "An attempt failed, and another one follows at `retryAt`."),

@@ -1,6 +1,8 @@
 //! The events of a journal: its records under the names of the specifications' event bus, with ids that follow from their
 //! positions. Events contain no payloads: those are read through the API by those who may, and can be erased.
 
+use std::sync::Arc;
+
 use mainspring_engine::{
     EngineError,
     progress::{EarlierRecords, Events},
@@ -8,6 +10,7 @@ use mainspring_engine::{
 use mainspring_kernel::{
     journal::Fold,
     key::ExecutionKey,
+    plan::Plan,
     record::Record,
     state::State,
     time::rfc3339,
@@ -17,7 +20,7 @@ use mainspring_kernel::{
 use crate::{app::App, http::problem::Result};
 
 /// Fields of an event of the first specification that are sent. Prompts, messages and details of errors are not.
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "amount",
     "attempt",
     "budgets",
@@ -33,6 +36,7 @@ const FIELDS: [&str; 15] = [
     "stepType",
     "usage",
     "ts",
+    "version",
 ];
 
 /// One event, derived from a frame.
@@ -67,6 +71,8 @@ pub(crate) struct JournalEvents {
 struct FrameRecords {
     sequence: u64,
     now: u64,
+    /// The plan of the execution after the frame.
+    plan: Arc<Plan>,
     records: Vec<Record>,
 }
 
@@ -97,8 +103,9 @@ impl JournalEvents {
 
     fn advance(&mut self, app: &App, execution: ExecutionKey) -> Result<bool> {
         let mut frames = Vec::new();
-        let read = app.engine.loader().frames_after(execution, &mut self.fold, |_, frame| {
-            frames.push(FrameRecords { sequence: frame.sequence, now: frame.now, records: frame.records.clone() });
+        let read = app.engine.loader().frames_after(execution, &mut self.fold, |state, frame| {
+            let (plan, records) = (state.plan.clone(), frame.records.clone());
+            frames.push(FrameRecords { sequence: frame.sequence, now: frame.now, plan, records });
         });
         let Some(bytes) = read.map_err(EngineError::from)? else { return Ok(false) };
         let Some(fold) = &self.fold else { return Ok(false) };
@@ -117,15 +124,15 @@ fn add_events(
     all: &mut Vec<JournalEvent>,
 ) -> EarlierRecords {
     let id = state.start.as_ref().map_or_else(|| state.key.to_string(), |start| start.execution_id.clone());
-    let mut events = Events::after(&id, &state.plan, earlier);
+    let mut events = Events::after(&id, earlier);
     let last = frames.last().map(|frame| frame.sequence);
     for frame in frames {
         let is_queued = frame.records.iter().any(|record| matches!(record, Record::Queued { .. }));
         let mut found: Vec<Value> = Vec::new();
         for record in &frame.records {
             found.extend(match record {
-                Record::GateOpened { .. } => Some(gate(&events, record, frame.now)),
-                record => events.of_record(record, frame.now),
+                Record::GateOpened { .. } => Some(gate(&frame.plan, record, frame.now)),
+                record => events.of_record(&frame.plan, record, frame.now),
             });
         }
         found.extend(events.cancel_requested(&frame.records, frame.now));
@@ -158,8 +165,8 @@ fn named(event: Value, is_queued: bool) -> Vec<(String, Value)> {
 }
 
 /// The event of an opened gate, without its question and token.
-fn gate(events: &Events<'_>, record: &Record, now: u64) -> Value {
-    let step = record.instance().map(|instance| instance.name(events.plan()));
+fn gate(plan: &Plan, record: &Record, now: u64) -> Value {
+    let step = record.instance().map(|instance| instance.name(plan));
     let mut map = Map::from([("type".to_string(), "approval.required".into()), ("ts".into(), rfc3339(now).into())]);
     map.insert("stepId".into(), step.as_deref().into());
     if let Record::GateOpened { expires_at, count, .. } = record {
