@@ -100,12 +100,7 @@ impl<'a> Events<'a> {
                 return Some(self.event("budget.warning", agent.as_deref(), now, more));
             }
             Record::LeaseChanged { change: LeaseChange::Granted { notice, .. }, .. } => {
-                let warns = |budget: &&Value| budget.get("warns").is_some();
-                let warned: Vec<_> = notice.value().as_list()?.iter().filter(warns).cloned().collect();
-                if warned.is_empty() {
-                    return None;
-                }
-                more.insert("budgets".into(), Value::List(warned));
+                more.insert("budgets".into(), warned(notice.value())?);
                 return Some(self.event("budget.warning", None, now, more));
             }
             Record::BudgetRaised { agent, amount } => {
@@ -207,6 +202,13 @@ impl<'a> Events<'a> {
         map.insert("ts".into(), rfc3339(now).into());
         Value::Map(map)
     }
+}
+
+/// The budgets of a notice of which a large part is used; `None` without one.
+fn warned(notice: &Value) -> Option<Value> {
+    let warns = |budget: &&Value| budget.get("warns").is_some();
+    let warned: Vec<_> = notice.as_list()?.iter().filter(warns).cloned().collect();
+    (!warned.is_empty()).then_some(Value::List(warned))
 }
 
 /// The number of the attempt that a record begins.

@@ -223,7 +223,15 @@ fn triggers_scenarios_and_the_organization_are_part_of_a_folder() {
     assert_eq!(policy.get("verdicts"), Some(&Value::map([("payment", Value::from("ask"))])), "replaced as a whole");
     let log = owner.get("/api/audit?limit=50").expect(200).text;
     assert_eq!(log.matches("policy.set").count(), 2, "{log}");
+}
 
+#[test]
+fn a_folder_deletes_nothing_without_prune_and_no_kind_that_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let (owner, caller) = (server.owner(), caller_with_secrets(&server, server.token.as_deref().unwrap()));
+    FOLDER.iter().for_each(|(name, text)| put(&caller, name, text));
+    caller.fine(&["apply", "flows"]);
     // Nothing is deleted without --prune, and a kind that the folder does not have not even then.
     remove(&caller, "triggers/hook.yaml");
     remove(&caller, "release.scenario.yaml");
