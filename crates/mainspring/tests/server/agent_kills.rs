@@ -12,7 +12,7 @@ use super::{
     agents::{Model, configure, ended},
     client::Client,
     process::{Place, Server, everywhere},
-    start::{save, start},
+    start::start,
     support::{call, yaml},
 };
 
@@ -43,6 +43,11 @@ fn script() -> String {
     };
     let turns: String = (0..MODEL_CALLS - 1).map(turn).collect();
     format!("answers:\n{turns}  - {{text: '{ANSWER}', {stream}}}\n")
+}
+
+/// Most calls of one answer that are out at a time. Conversations take turns with 1 and with more.
+fn calls_at_a_time(round: usize) -> u64 {
+    if round.is_multiple_of(2) { 1 } else { calls_of(0) as u64 }
 }
 
 /// The author permits the repetition of a call whose outcome is unknown.
@@ -99,7 +104,11 @@ impl<'a> Conversation<'a> {
         let first = place.start_uncontained();
         let token = token.get_or_insert_with(|| first.token.clone().unwrap()).clone();
         let (owner, name) = (first.client(&token), format!("reads{round}"));
-        save(&owner, &name, yaml(AGENT));
+        let most = calls_at_a_time(round);
+        let data =
+            Value::map([("constraints", Value::map([("maxParallel", Value::from(most))])), ("steps", yaml(AGENT))]);
+        let body = Value::map([("id", Value::from(name.as_str())), ("data", data)]);
+        owner.post("/api/workflows/sync", &body).expect(200);
         let id = start(&owner, &name, &name, Map::new()).expect(202).text_at("executionId");
         let mut conversation = Self { place, model, folder, servers: vec![first], token, id, round, started: 0 };
         while conversation.servers.len() < NODES
@@ -152,8 +161,14 @@ impl<'a> Conversation<'a> {
         assert_eq!(ended(&client, &self.id), "completed", "{}", client.get(&self.steps()).text);
         assert!(client.get(&format!("/api/executions/{}", self.id)).expect(200).text.contains(ANSWER));
         let (interrupted, repeated) = self.check(&client);
-        assert!(interrupted <= done, "{interrupted} calls with an unknown outcome at {done} kills");
-        println!("{done} kills, {interrupted} calls with an unknown outcome, {repeated} of them had arrived");
+        let most = calls_at_a_time(self.round);
+        assert!(
+            interrupted <= most * done,
+            "{interrupted} calls with an unknown outcome at {done} kills of {most} calls"
+        );
+        println!(
+            "{done} kills of {most} at a time, {interrupted} calls with an unknown outcome, {repeated} of them had arrived"
+        );
         for mut server in self.servers.drain(..) {
             server.kill();
         }
