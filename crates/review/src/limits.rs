@@ -38,5 +38,5 @@ pub const SHADOW_PLACES_MAX: usize = 20;
 pub const SHADOW_EXECUTIONS_MAX: usize = 50;
 
 /// Milliseconds by which a gate of a replay may open before the recorded one, and still have the recorded times of its decisions.
-/// Functions take time in the recording, and none in a replay.
+/// Functions take time in the recording. A replay repeats it for turns that were split, and shorter times are below this bound.
 pub const SHADOW_DRIFT_MS_MAX: u64 = 500;

@@ -49,6 +49,12 @@ pub struct Recording {
     pub(super) arrivals: Vec<(u64, u64, Input)>,
     /// Milliseconds by which timers fired after they were due, by name. Those that fired in time are left out.
     pub(super) late_timers: BTreeMap<String, u64>,
+    /// Milliseconds that passed before the further frames of a split turn, by [`input_name`] of the turn and by the number of
+    /// the frame, from 1. Functions took them.
+    pub(super) split_delays: BTreeMap<(String, u32), u64>,
+    /// Results of evaluations after which a frame of a turn ended, because its functions had taken their time. The keys are
+    /// those of `split_delays`, and 0 is the first frame.
+    pub(super) yields: BTreeMap<(String, u32), u32>,
     /// Results of functions and schema checks, by [`evaluation_key`].
     pub(super) evaluations: BTreeMap<Hash, Evaluated>,
     /// The steps.
@@ -120,13 +126,15 @@ impl fmt::Display for Unusable {
 #[derive(Debug)]
 pub struct Recorder {
     state: State,
+    /// The name of the input of the current turn, and the number of its further frames.
+    turn: (String, u32),
     recording: Option<Recording>,
 }
 
 impl Recorder {
     /// Expects the first frame of an execution.
     pub fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
-        Self { state: State::new(key, plan), recording: None }
+        Self { state: State::new(key, plan), turn: (String::new(), 0), recording: None }
     }
 
     /// Adds a frame.
@@ -142,6 +150,8 @@ impl Recorder {
                 gates: BTreeMap::new(),
                 arrivals: Vec::new(),
                 late_timers: BTreeMap::new(),
+                split_delays: BTreeMap::new(),
+                yields: BTreeMap::new(),
                 evaluations: BTreeMap::new(),
                 trail: Trail::default(),
                 end: None,
@@ -156,6 +166,16 @@ impl Recorder {
             recording.evaluations.extend(evaluations(&self.state, frame)?);
         }
         let open: BTreeSet<(Instance, u32)> = open_attempts(&self.state);
+        if frame.input == Input::Continue {
+            self.turn.1 += 1;
+            let passed_ms = frame.now.saturating_sub(recording.last_at);
+            recording.split_delays.extend((passed_ms > 0).then(|| (self.turn.clone(), passed_ms)));
+        } else {
+            self.turn = (input_name(&self.state.plan, &frame.input), 0);
+        }
+        if let Some(Record::TurnYielded { results }) = frame.records.last() {
+            recording.yields.insert(self.turn.clone(), *results);
+        }
         if let Input::Timer(timer) = &frame.input {
             let due = self.state.open.timers.iter().find(|(_, open)| open == timer).map(|(due, _)| *due);
             let late_ms = due.map_or(0, |due| frame.now.saturating_sub(due));
@@ -218,6 +238,22 @@ pub(super) fn evaluation_key(request: &Evaluation) -> Hash {
         }
     };
     Hash::of(&cbor::encode(&Value::List(value)))
+}
+
+/// Returns the name of an input, which is the same in both plans.
+pub(super) fn input_name(plan: &Plan, input: &Input) -> String {
+    match input {
+        Input::Timer(timer) => timer_name(plan, timer),
+        Input::Receipt { instance, attempt, .. } => format!("receipt {attempt} {}", instance.name(plan)),
+        Input::Decide { instance, gate, .. } => format!("decision {gate} {}", instance.name(plan)),
+        Input::ChildWaits { instance, count, .. } => format!("child {count} {}", instance.name(plan)),
+        Input::Signal { id, .. } => format!("signal {id}"),
+        Input::Message { id, .. } => format!("message {id}"),
+        Input::Lease { lease, .. } => format!("lease {lease}"),
+        Input::Start(_) => "start".into(),
+        Input::Admit => "admission".into(),
+        Input::Cancel { .. } | Input::SkipCleanup { .. } | Input::Migrate { .. } | Input::Continue => "other".into(),
+    }
 }
 
 /// Returns the name of a timer, which is the same in both plans.

@@ -7,7 +7,7 @@ use std::{
 
 use mainspring_kernel::{
     budget::Limits,
-    decide::{Action, decide_with},
+    decide::{Action, decide_yielding},
     effect::Outcome,
     evaluation::{Evaluated, Evaluation},
     hash::Hash,
@@ -23,7 +23,7 @@ use mainspring_kernel::{
 
 use super::{
     calls::{Call, calls},
-    recording::{RecordedCall, RecordedGate, Recording, evaluation_key, timer_name},
+    recording::{RecordedCall, RecordedGate, Recording, evaluation_key, input_name, timer_name},
     trail::{End, Trail},
 };
 use crate::limits::{SHADOW_DRIFT_MS_MAX, SHADOW_HORIZON_MAX, SHADOW_RECORDS_MAX, SHADOW_TURNS_MAX};
@@ -247,9 +247,15 @@ impl Runner<'_> {
 
     fn run(&mut self, start: Input, evaluate: &mut Evaluate<'_>, observe: &mut dyn FnMut(u64, &[Record])) -> Stop {
         let mut next = Some((self.recording.started_at, start));
+        let mut turn = (String::new(), 0);
         for _ in 0..SHADOW_TURNS_MAX {
             let Some((now, input)) = next.take().or_else(|| self.next()) else { return Stop::Horizon };
-            let Some(records) = self.turn(&input, now, evaluate) else { return Stop::Illegal };
+            turn = match &input {
+                Input::Continue => (turn.0, turn.1 + 1),
+                input => (input_name(&self.state.plan, input), 0),
+            };
+            let yields_at = self.recording.yields.get(&turn).copied();
+            let Some(records) = self.turn((&input, yields_at), now, evaluate) else { return Stop::Illegal };
             let Ok(records) = records else { return Stop::Bound };
             observe(now, &records);
             self.records += records.len();
@@ -260,17 +266,24 @@ impl Runner<'_> {
                 return Stop::Bound;
             }
             if self.state.journal.is_split {
-                next = Some((now, Input::Continue));
+                // The functions of the recorded turn have taken time.
+                let delay_ms = self.recording.split_delays.get(&(turn.0.clone(), turn.1 + 1)).copied();
+                next = Some((now.saturating_add(delay_ms.unwrap_or_default()), Input::Continue));
             }
         }
         Stop::Bound
     }
 
     /// Decides one input. `None` if the kernel reports an illegal record, an error if no evaluation is left.
-    fn turn(&mut self, input: &Input, now: u64, evaluate: &mut Evaluate<'_>) -> Option<Result<Vec<Record>, ()>> {
+    fn turn(
+        &mut self,
+        (input, yields_at): (&Input, Option<u32>),
+        now: u64,
+        evaluate: &mut Evaluate<'_>,
+    ) -> Option<Result<Vec<Record>, ()>> {
         let mut is_over = false;
         let recording = self.recording;
-        let turn = decide_with(&mut self.state, input, now, |requests| {
+        let turn = decide_yielding(&mut self.state, input, now, yields_at, |requests| {
             let results = evaluated(recording, requests, evaluate);
             results.unwrap_or_else(|| {
                 is_over = true;
@@ -313,7 +326,7 @@ impl Runner<'_> {
         let is_first = |at: u64, due: u64| at <= due && due > self.state.now;
         match (queued, timer) {
             (Some(queued), timer) if timer.as_ref().is_none_or(|(_, fires_at, _)| is_first(queued.0, *fires_at)) => {
-                let at = queued.0;
+                let at = queued.0.max(self.state.now);
                 match self.queue.remove(&queued)? {
                     Event::Arrival(input) => Some((at, input)),
                     Event::Answer { instance, attempt, outcome } => {
