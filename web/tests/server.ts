@@ -1,5 +1,5 @@
 /** A server of its own for the tests, in a temporary folder, with a client that prepares what the tests look at. */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
@@ -14,6 +14,9 @@ import { serve } from '../scripts/serve.mjs';
 const BINARY = process.env['MAINSPRING_BINARY'] ?? new URL('../../target/release/mainspring', import.meta.url).pathname;
 const IS_PROXIED = process.env['CONSOLE_PROXY'] === '1';
 
+/** The URL of a PostgreSQL server without a database, as `postgres://postgres@127.0.0.1:5432`; else servers use SQLite. */
+const POSTGRES = process.env['CONSOLE_POSTGRES'];
+
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
@@ -24,7 +27,17 @@ async function freePort(): Promise<number> {
 }
 
 /** A model that answers from a script, so that agents need no account. */
-const SETTINGS = 'models:\n  scripted: {provider: anthropic, model: scripted-1, script: agent.yaml}\n';
+const SETTINGS =
+  'models:\n  scripted: {provider: anthropic, model: scripted-1, script: agent.yaml, default: true}\n' +
+  '  streamed: {provider: anthropic, model: scripted-2, script: talk.yaml, stream: true}\n';
+/** An answer that grows slowly and asks a person, and a last one. */
+const TALK = `answers:
+  - text: Let me ask which of the issues is meant before I go on with the work.
+    toolCalls: [{name: ask, arguments: {question: Which one?}}]
+    usage: {inputTokens: 1800, outputTokens: 24}
+    stream: {deltaChars: 6, chunkBytes: 120, chunkDelayMs: 150}
+  - {text: The seventh it is., usage: {inputTokens: 1900, outputTokens: 9}}
+`;
 const ANSWERS = 'answers:\n  - {text: done, usage: {inputTokens: 1800, outputTokens: 24}}\n';
 
 /** A tool server with one tool, over streamable HTTP. */
@@ -55,6 +68,8 @@ export class Server {
   private proxy: HttpServer | undefined;
   private readonly folder = mkdtempSync(join(tmpdir(), 'console-'));
   private port = 0;
+  /** Arguments that name the store. */
+  private store: string[] | undefined;
   /** The address of the console. */
   base = '';
   /** The token of the owner. */
@@ -74,8 +89,11 @@ export class Server {
     const rules = 'policy: {classes: {shop.pay: payment}}\n';
     writeFileSync(join(this.folder, 'config.yaml'), SETTINGS + servers + rules);
     writeFileSync(join(this.folder, 'agent.yaml'), ANSWERS);
+    writeFileSync(join(this.folder, 'talk.yaml'), TALK);
+    this.store ??= this.newStore();
     const options = [
       'up',
+      ...this.store,
       '--dir',
       join(this.folder, 'data'),
       '--listen',
@@ -103,6 +121,14 @@ export class Server {
       await new Promise(resolve => setImmediate(resolve));
     }
     this.token ||= readFileSync(join(this.folder, 'data', 'first-token'), 'utf8').trim();
+  }
+
+  /** Creates a database of this server. */
+  private newStore(): string[] {
+    if (!POSTGRES) return [];
+    const name = `console_${process.pid}_${this.port}`;
+    execFileSync('psql', [`${POSTGRES}/postgres`, '--quiet', '-c', `create database ${name}`]);
+    return ['--store', `${POSTGRES}/${name}`];
   }
 
   /** Stops the process; the data stays for the next start. */

@@ -41,7 +41,8 @@ test('the usage of an execution and what its budget leaves are those of the API'
   });
   await page.goto(`/executions/${id}`);
   await page.getByRole('link', { name: 'Usage' }).click();
-  const row = (name: string) => page.getByRole('region', { name: 'Usage' }).getByRole('row').filter({ hasText: name });
+  const row = (name: string) =>
+    page.getByRole('region', { name: 'Usage', exact: true }).getByRole('row').filter({ hasText: name });
   await expect(row('Tokens').getByRole('cell')).toHaveText(['1,824', '50,000', '48,176']);
   await expect(row('Model calls').getByRole('cell')).toHaveText(['1', '–', '–']);
   await page.reload();

@@ -51,9 +51,18 @@ const RETRY_MS = 2000;
 /** Pause after which the events that came in the meantime are delivered together, in milliseconds. */
 const BATCH_MS = 100;
 
+/** A piece of what a model says while it answers. */
+export interface PartialText {
+  stepId: string;
+  attempt: number;
+  text: string;
+}
+
 interface Watcher {
   onEvents: (events: ExecutionEvent[]) => void;
   onState: (state: StreamState) => void;
+  /** Called with pieces of answers that are streamed. After a reconnect they begin anew. */
+  onTexts: (texts: PartialText[]) => void;
 }
 
 /** Opens the stream of an execution. Returns the function that closes it. */
@@ -80,9 +89,16 @@ export function watchExecution(id: string, watcher: Watcher): () => void {
     watcher.onState(state);
   };
   const open = () => {
-    const query = lastId ? `?lastEventId=${encodeURIComponent(lastId)}` : '';
-    source = new EventSource(`/api/executions/${encodeURIComponent(id)}/events${query}`);
-    source.onopen = () => watcher.onState('live');
+    const after = lastId ? `&lastEventId=${encodeURIComponent(lastId)}` : '';
+    source = new EventSource(`/api/executions/${encodeURIComponent(id)}/events?progress=true${after}`);
+    source.onopen = () => {
+      watcher.onTexts([]);
+      watcher.onState('live');
+    };
+    source.addEventListener('step.progress', message => {
+      const { texts } = parseJson(message.data as string) as { texts: PartialText[] };
+      watcher.onTexts(texts.map(text => ({ ...text, attempt: Number(text.attempt) })));
+    });
     source.onerror = () => {
       if (isClosed) return;
       watcher.onState('reconnecting');

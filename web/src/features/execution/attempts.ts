@@ -4,7 +4,7 @@
  */
 import { useEffect, useState, useSyncExternalStore } from 'react';
 import { isTransient, type Attempt } from '@/api/client';
-import { watchExecution, type ExecutionEvent, type StreamState } from '@/api/events';
+import { watchExecution, type ExecutionEvent, type PartialText, type StreamState } from '@/api/events';
 import { attemptsPage, refresh } from './queries';
 
 /** Shortest time between two reads of stale pages, in milliseconds. */
@@ -13,6 +13,12 @@ const REFRESH_MS = 400;
 /** First and longest pause before a failed page is read again, in milliseconds. */
 const RETRY_MS = 1000;
 const RETRY_MAX_MS = 15_000;
+
+/** Events that end an attempt. */
+const ENDS = new Set(['step.completed', 'step.failed', 'step.retrying', 'step.cancelled']);
+
+/** Characters of an answer that are kept while it grows. The server sends 64 KiB of an attempt. */
+const PARTIAL_MAX = 64 * 1024;
 
 interface Page {
   cursor: string;
@@ -24,12 +30,14 @@ export interface Attempts {
   all: Attempt[];
   isComplete: boolean;
   stream: StreamState | null;
+  /** What models have said so far, by step instance; empty for answers that are not streamed. */
+  partial: ReadonlyMap<string, string>;
   error: unknown;
   /** Reads again what failed. */
   retry?: () => void;
 }
 
-const NONE: Attempts = { all: [], isComplete: false, stream: null, error: undefined };
+const NONE: Attempts = { all: [], isComplete: false, stream: null, partial: new Map(), error: undefined };
 
 export class AttemptStore {
   private pages: Page[] = [];
@@ -65,6 +73,7 @@ export class AttemptStore {
       this.unwatch = watchExecution(this.id, {
         onEvents: events => this.onEvents(events),
         onState: stream => this.show({ stream }),
+        onTexts: texts => this.onTexts(texts),
       });
     } else {
       this.show({ stream: 'ended' });
@@ -80,7 +89,28 @@ export class AttemptStore {
     };
   }
 
+  /** Adds pieces of answers. An empty list says that the texts begin anew. */
+  private onTexts(texts: PartialText[]) {
+    if (texts.length === 0) {
+      if (this.view.partial.size > 0) this.show({ partial: new Map() });
+      return;
+    }
+    const partial = new Map(this.view.partial);
+    for (const { stepId, text } of texts) {
+      partial.set(stepId, ((partial.get(stepId) ?? '') + text).slice(-PARTIAL_MAX));
+    }
+    this.show({ partial });
+  }
+
+  /** Removes the texts of attempts that have ended: their answers are whole. */
+  private dropTexts(events: ExecutionEvent[]) {
+    const partial = new Map(this.view.partial);
+    for (const event of events.filter(({ type }) => ENDS.has(type))) partial.delete(event.stepId ?? '');
+    if (partial.size < this.view.partial.size) this.show({ partial });
+  }
+
   private onEvents(events: ExecutionEvent[]) {
+    this.dropTexts(events);
     for (const event of events) {
       const known = event.stepId ? this.places.get(`${event.stepId}#${event.attempt ?? 0}`) : undefined;
       this.stale.add(known ?? Math.max(0, this.pages.length - 1));

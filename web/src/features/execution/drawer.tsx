@@ -10,11 +10,16 @@ import { Name, Outside } from '@/design/text';
 import { At, Span } from '@/design/time';
 import { TAB_MATCH } from '@/design/tabs';
 import type { PlanStep } from '@/features/workflows/queries';
+import { Conversation } from './conversation';
 import { AgentUsage } from './usage';
 
 interface DrawerProps {
   step: string;
   attempts: Attempt[];
+  /** The attempts of all steps. */
+  all: Attempt[];
+  /** What models have said so far, by step instance. */
+  partial: ReadonlyMap<string, string>;
   number: string | undefined;
   execution: Execution;
   /** The step of the plan; undefined without the right to read definitions. */
@@ -23,7 +28,7 @@ interface DrawerProps {
   isCleanup: boolean;
 }
 
-export function StepDrawer({ step, attempts, number, execution, planned, isCleanup }: DrawerProps) {
+export function StepDrawer({ step, attempts, all, partial, number, execution, planned, isCleanup }: DrawerProps) {
   const navigate = useNavigate();
   const heading = useRef<HTMLHeadingElement>(null);
   const attempt = attempts.find(one => String(one.attempt) === number) ?? attempts.at(-1);
@@ -66,6 +71,7 @@ export function StepDrawer({ step, attempts, number, execution, planned, isClean
         )}
         {isCleanup && <p className="muted small">It runs when all other steps have ended, whatever the end is.</p>}
         {planned?.trust && <Trust trust={planned.trust} />}
+        {planned?.turns && <Conversation agent={step} input={attempt?.input} all={all} partial={partial} />}
         {planned?.turns && <AgentUsage execution={execution} step={planned} output={attempt?.output} />}
         {attempt && isFinished(attempt.status) && (
           <p className="small">

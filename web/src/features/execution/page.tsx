@@ -318,6 +318,8 @@ function Steps({ execution, attempts, step, number }: StepsProps) {
           key={step}
           step={step}
           attempts={ofStep}
+          all={attempts.all}
+          partial={attempts.partial}
           number={number}
           execution={execution}
           planned={planned.get(planNameOf(step))}
