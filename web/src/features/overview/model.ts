@@ -1,5 +1,5 @@
 /** Figures of the overview, computed from lists of executions. */
-import type { ExecutionRow } from '@/api/client';
+import type { ExecutionRow, Trigger } from '@/api/client';
 
 /** Number of executions in a status, and whether there are more than were loaded. */
 export interface Count {
@@ -51,4 +51,29 @@ export function medianDuration(rows: ExecutionRow[]): number | null {
   );
   durations.sort((one, other) => one - other);
   return durations[Math.floor(durations.length / 2)] ?? null;
+}
+
+/** The next start of each enabled schedule, the earliest first. */
+export function nextRuns(triggers: Trigger[], most: number): { trigger: Trigger; at: string }[] {
+  const next = triggers.flatMap(trigger => (trigger.nextRuns[0] ? [{ trigger, at: trigger.nextRuns[0] }] : []));
+  return next.sort((one, other) => Date.parse(one.at) - Date.parse(other.at)).slice(0, most);
+}
+
+/** The amount of each day. */
+export interface DailyCost {
+  quantity: 'cost' | 'tokens';
+  total: number;
+  days: { day: string; amount: number }[];
+}
+
+/** Cost of the last days, or tokens if no model has a price; null if nothing was used. Days are in UTC. */
+export function costOf(usage: { period: string; used: unknown }[], days: number, now: number): DailyCost | null {
+  const used = new Map(usage.map(({ period, used }) => [period, used as Partial<Record<string, number | bigint>>]));
+  const quantity = [...used.values()].some(amounts => amounts['cost'] != null) ? 'cost' : 'tokens';
+  const all = Array.from({ length: days }, (_, index) => {
+    const day = new Date(now - (days - 1 - index) * 86_400_000).toISOString().slice(0, 10);
+    return { day, amount: Number(used.get(day)?.[quantity] ?? 0) };
+  });
+  const total = all.reduce((sum, { amount }) => sum + amount, 0);
+  return total > 0 ? { quantity, total, days: all } : null;
 }

@@ -9,10 +9,13 @@ import { Ago, durationText } from '@/design/time';
 import { openApprovalsQuery } from '@/features/approvals/queries';
 import { newestExecutionsQuery, unfinishedQuery } from '@/features/executions/queries';
 import { ExecutionTable } from '@/features/executions/table';
+import { useCan } from '@/features/session/queries';
 import { Chart } from './chart';
+import { Cost } from './cost';
 import { DevFiles } from './devFiles';
 import { failureRate, medianDuration } from './model';
 import { healthQuery } from './queries';
+import { Schedules } from './schedules';
 import './style.css';
 
 /** Executions behind the chart and the rates. */
@@ -138,6 +141,7 @@ function Node() {
 
 export function OverviewPage() {
   useTitle('Overview');
+  const can = useCan();
   const unfinished = useQuery(unfinishedQuery());
   const recent = useQuery(newestExecutionsQuery({}, RECENT));
   const rows = recent.data?.executions ?? [];
@@ -164,6 +168,8 @@ export function OverviewPage() {
         </section>
         <MyApprovals />
         <Node />
+        {can('executions:read') && <Cost />}
+        {can('workflows:read') && <Schedules />}
       </div>
       {failed.length > 0 && (
         <section className="stack" aria-labelledby="failures">
