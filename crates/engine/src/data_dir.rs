@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time() {
+    fn one_process_locks_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = DataDir::new(folder.path().join("a/b"));
         assert!(data_dir.holder().is_none());

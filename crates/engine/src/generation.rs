@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_read_back_and_every_damage_is_seen() {
+    fn a_note_is_read_back_and_every_damage_is_detected() {
         let text = note().text();
         assert_eq!(Note::parse(&text), Some(note()));
         assert!(text.len() < NOTE_BYTES_MAX as usize);

@@ -272,7 +272,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn made_once_and_read_again() {
+    fn a_key_is_created_once_and_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config/key");
         assert!(load(&path).unwrap_err().to_string().contains("is not there"));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn encryption_keys_stand_after_the_key_that_never_changes() {
+    fn encryption_keys_follow_the_permanent_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config/key");
         assert!(add_encryption_key(&path).is_err() && !path.exists(), "a change creates no key");
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_put_there_is_no_key() {
+    fn key_files_writable_by_others_are_rejected() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("config");
         let (path, link) = (folder.join("key"), folder.join("link"));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn never_inside_what_steps_work_in() {
+    fn the_default_key_file_is_outside_of_step_folders() {
         let home_dir = Some(PathBuf::from("/users/ada"));
         let config = location(None, None, home_dir.clone(), &[Path::new("/users/ada/project")]);
         assert_eq!(config, Path::new("/users/ada/.config/mainspring/key"));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_counts_from_the_sending_and_ends_before_the_stores() {
+    fn a_lease_starts_at_sending_and_expires_before_the_store_lease() {
         let terms = LeaseTiming { lease_ms: 10_000 };
         let mut leases = Leases::none();
         assert!(leases.is_over(at(0, 0)));

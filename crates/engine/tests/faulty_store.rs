@@ -74,7 +74,7 @@ fn request(id: &str) -> StartRequest {
 }
 
 #[test]
-fn what_is_due_is_found_behind_a_full_page() {
+fn due_executions_are_found_behind_a_full_page() {
     let store = MemoryStore::new();
     block_on(async {
         let first = engine(Awkward::on(&store), EngineScope::named());
@@ -97,7 +97,7 @@ fn what_is_due_is_found_behind_a_full_page() {
 /// Two starts are in the inbox, and a signal behind the first one. For a while, plans cannot be read. Both executions
 /// start all the same, none is quarantined, and the signal does not precede its start.
 #[test]
-fn a_store_that_does_not_answer_sets_nothing_aside() {
+fn an_unavailable_store_quarantines_nothing() {
     let store = MemoryStore::new();
     let folder = tempfile::tempdir().unwrap();
     let data_dir = DataDir::new(folder.path());
@@ -180,7 +180,7 @@ async fn lives_anew(store: &MemoryStore, engine: &Engine, faults: &StoreFaults) 
 }
 
 #[test]
-fn what_runs_here_is_not_interrupted_when_its_partition_comes_back() {
+fn local_attempts_survive_a_reacquired_partition() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, faults, executor, execution) = node_at_work(&store).await;
@@ -198,7 +198,7 @@ fn what_runs_here_is_not_interrupted_when_its_partition_comes_back() {
 }
 
 #[test]
-fn what_is_being_posted_here_is_not_interrupted_when_its_partition_comes_back() {
+fn pending_receipts_survive_a_reacquired_partition() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, faults, executor, execution) = node_at_work(&store).await;
@@ -288,7 +288,7 @@ fn status(store: &MemoryStore, execution: ExecutionKey) -> String {
 /// A queued execution starts with the end of another one, and not only after the next read of the store. While the
 /// store cannot be read, no execution is admitted.
 #[test]
-fn a_place_that_is_left_is_taken_at_once() {
+fn a_freed_slot_is_used_immediately() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, faults) = counting(&store, None);
@@ -356,7 +356,7 @@ fn a_quarantined_execution_frees_its_slot() {
 
 /// A detached child has a slot of its own, and is queued if none is free.
 #[test]
-fn what_is_started_and_not_waited_for_is_counted() {
+fn detached_children_are_counted() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, _) = counting(&store, None);
@@ -443,7 +443,7 @@ fn the_counting_node_is_notified_of_an_end() {
 /// A node without support for queues would quarantine an execution that it is asked to admit. The message is sent after
 /// it has left.
 #[test]
-fn nobody_is_admitted_by_who_does_not_know_how() {
+fn a_node_without_queue_support_gets_no_admission() {
     let store = MemoryStore::new();
     store.repartition(2).unwrap();
     let organization = organization_in(0);

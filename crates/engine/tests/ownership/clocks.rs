@@ -4,7 +4,7 @@ use super::*;
 use mainspring_store::prelude::*;
 
 #[test]
-fn a_node_with_a_wrong_clock_releases_its_partitions_until_it_is_right() {
+fn a_wrong_clock_releases_partitions_until_it_is_corrected() {
     for ahead_ms in [-3_600_000, -2_001, 2_001, 3_600_000] {
         let store = store();
         let mut bench = Bench::new(&store, "a");
@@ -62,7 +62,7 @@ fn held_after_a_lease(store: &MemoryStore, nodes: &mut [Bench; 3], now_ms: &mut 
 }
 
 #[test]
-fn others_hold_all_partitions_while_the_clock_of_one_node_is_wrong() {
+fn other_nodes_own_all_partitions_during_a_wrong_clock() {
     for (wrong, expected) in [(0, [0, 4, 3]), (1, [4, 0, 3]), (2, [4, 3, 0])] {
         let (store, mut now_ms) = (store(), NOW);
         store.repartition(7).unwrap();
@@ -78,7 +78,7 @@ fn others_hold_all_partitions_while_the_clock_of_one_node_is_wrong() {
 }
 
 #[test]
-fn a_node_that_begins_with_a_wrong_clock_takes_nothing_and_lacks_nothing() {
+fn a_node_with_a_wrong_clock_at_start_acquires_nothing() {
     let (store, mut now_ms) = (store(), NOW);
     store.repartition(7).unwrap();
     let mut nodes = ["a", "b", "c"].map(|name| Bench::new(&store, name));

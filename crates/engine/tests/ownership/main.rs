@@ -237,7 +237,7 @@ fn store() -> MemoryStore {
 /// Beside a node without support for queues, no frame mentions a queue: that node could not read the start of an
 /// execution that it may acquire.
 #[test]
-fn an_older_node_finds_no_queue() {
+fn starts_are_not_queued_beside_older_nodes() {
     for (version, is_there) in [(QUEUES_SINCE - 1, false), (QUEUES_SINCE, true)] {
         let store = store();
         let (place, release) = (String::new(), String::new());
@@ -259,7 +259,7 @@ fn an_older_node_finds_no_queue() {
 }
 
 #[test]
-fn nothing_is_taken_in_for_what_is_not_held() {
+fn inputs_for_unowned_executions_are_refused() {
     let mut bench = Bench::new(&store(), "a");
     bench.submit();
     assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
@@ -295,7 +295,7 @@ fn owned_executions_run_until_the_lease_expires() {
 }
 
 #[test]
-fn outputs_that_wait_are_not_carried_out_after_the_end_of_a_lease() {
+fn pending_outputs_are_dropped_after_the_lease() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -313,7 +313,7 @@ fn outputs_that_wait_are_not_carried_out_after_the_end_of_a_lease() {
 }
 
 #[test]
-fn another_owner_s_commits_are_its_own() {
+fn commits_of_another_owner_are_not_adopted() {
     let store = store();
     let (mut first, mut second) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
     first.heartbeat();
@@ -340,7 +340,7 @@ fn another_owner_s_commits_are_its_own() {
 }
 
 #[test]
-fn what_runs_is_stopped_when_its_partition_is_lost() {
+fn attempts_are_killed_when_their_partition_is_lost() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -353,7 +353,7 @@ fn what_runs_is_stopped_when_its_partition_is_lost() {
 }
 
 #[test]
-fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothing() {
+fn a_commit_across_a_lost_partition_starts_no_attempt() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -368,7 +368,7 @@ fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothin
 }
 
 #[test]
-fn of_two_answers_to_what_became_of_an_attempt_one_counts() {
+fn the_second_recovery_of_an_attempt_is_ignored() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -389,7 +389,7 @@ fn of_two_answers_to_what_became_of_an_attempt_one_counts() {
 }
 
 #[test]
-fn what_became_of_an_attempt_counts_after_a_turn_that_was_out_meanwhile() {
+fn a_recovery_during_a_detached_turn_counts_after_it() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit_plan(plan_of(
@@ -414,7 +414,7 @@ fn what_became_of_an_attempt_counts_after_a_turn_that_was_out_meanwhile() {
 }
 
 #[test]
-fn the_second_of_two_journals_changes_nothing() {
+fn a_second_load_of_a_journal_changes_nothing() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -435,7 +435,7 @@ fn the_second_of_two_journals_changes_nothing() {
 
 /// The execution is loaded because of the commit, and is in memory when it would be loaded for the receipt.
 #[test]
-fn a_receipt_outlives_a_store_that_does_not_answer_while_an_old_commit_is_on_its_way() {
+fn a_receipt_survives_a_failed_load_during_an_old_commit() {
     for second_answers in [true, false] {
         let mut bench = Bench::new(&store(), "a");
         bench.heartbeat();
@@ -479,7 +479,7 @@ fn a_caller_of_a_commit_in_doubt_is_not_redirected() {
 }
 
 #[test]
-fn a_partition_that_came_back_under_another_epoch_is_held_under_that_one() {
+fn a_reacquired_partition_has_its_new_epoch() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
@@ -514,7 +514,7 @@ fn idle_partitions_are_released_first() {
 }
 
 #[test]
-fn another_number_of_partitions_loses_everything() {
+fn a_changed_partition_count_releases_everything() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
@@ -567,7 +567,7 @@ fn running_attempts_stay_when_their_partition_is_released() {
 }
 
 #[test]
-fn who_holds_an_execution_has_what_runs_elsewhere_stopped() {
+fn the_owner_stops_attempts_on_other_nodes() {
     let (mut first, mut second) = handed_over();
     second.cancel();
     assert_eq!(second.seen(), "commit, stop 1 elsewhere, notify 1");
@@ -647,7 +647,7 @@ fn about_to_hand_over() -> (Bench, Bench) {
 }
 
 #[test]
-fn what_no_commit_has_taken_yet_is_passed_on() {
+fn inputs_without_a_commit_are_forwarded() {
     let (mut first, _) = about_to_hand_over();
     let instance = Instance { step: 0, rounds: Vec::new() };
     // The receipt arrives before the next commit is submitted.
@@ -660,7 +660,7 @@ fn what_no_commit_has_taken_yet_is_passed_on() {
 }
 
 #[test]
-fn what_comes_back_while_it_runs_is_performed_by_who_performs_it() {
+fn an_attempt_of_a_returned_execution_stays_on_its_node() {
     let (mut first, mut second) = handed_over();
     second.store.leave("a").unwrap();
     first.take_over();
@@ -701,7 +701,7 @@ fn attempts_for_other_owners_stop_when_the_lease_expires() {
 }
 
 #[test]
-fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
+fn attempts_of_an_expired_session_are_not_awaited() {
     let (mut first, _) = handed_over();
     first.handle(Event::LeaseExpired);
     assert_eq!(first.seen(), "kill 1");
@@ -710,7 +710,7 @@ fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
 }
 
 #[test]
-fn attempts_not_started_when_the_lease_expires_are_not_started_for_other_owners() {
+fn unstarted_attempts_do_not_start_after_the_lease_expires() {
     let (mut first, mut second) = about_to_hand_over();
     first.shard.flush();
     first.seen();
@@ -726,7 +726,7 @@ fn attempts_not_started_when_the_lease_expires_are_not_started_for_other_owners(
 }
 
 #[test]
-fn who_asked_for_what_may_have_been_written_is_not_sent_elsewhere() {
+fn callers_of_an_unknown_commit_are_not_redirected() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -741,7 +741,7 @@ fn who_asked_for_what_may_have_been_written_is_not_sent_elsewhere() {
 }
 
 #[test]
-fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
+fn a_commit_of_an_old_epoch_releases_no_new_lease() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
@@ -760,7 +760,7 @@ fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
 }
 
 #[test]
-fn what_was_read_before_an_old_commit_landed_is_read_again() {
+fn a_load_before_an_old_commit_is_repeated() {
     // The first load happens before the commit becomes durable, or after it. In the first case it is outdated.
     for is_late in [false, true] {
         let mut bench = Bench::new(&store(), "a");

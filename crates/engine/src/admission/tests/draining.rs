@@ -232,7 +232,7 @@ impl World {
 }
 
 #[test]
-fn definitions_never_overlap_and_none_waits_for_ever() {
+fn random_drains_never_overlap_and_all_end() {
     let (mut held, mut drained) = (0, 0);
     for seed in 0..300 {
         let (mut world, mut machine) = (World { dice: seed, ..World::default() }, Admission::default());

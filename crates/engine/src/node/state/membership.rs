@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_writes_nothing_for_a_lease_falls_silent_and_longer_each_time() {
+    fn failing_writes_stop_heartbeats_for_growing_intervals() {
         let failed = || Err(CommitError::NotWritten("it may only read".into()));
         let mut writes = Writes::default();
         assert_eq!(writes.silence(MonotonicMs(99_000), 10_000), None, "nothing to write is no failure");
