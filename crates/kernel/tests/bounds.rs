@@ -179,7 +179,7 @@ fn a_successful_end_waits_for_open_attempts() {
 }
 
 #[test]
-fn an_ending_execution_can_be_cancelled_and_times_out() {
+fn an_ending_execution_can_be_canceled_or_time_out() {
     let ending = |input: Input, now: u64| {
         let mut state = State::new(KEY, plan_of(BESIDE));
         let mut begins = start(Value::Null, None);
@@ -239,7 +239,7 @@ fn a_turn_evaluates_a_few_functions_at_a_time_and_ends_after_some() {
 
 /// The last record of a turn stores the point at which its time was over, so a replay ends at the same point.
 #[test]
-fn a_turn_whose_time_is_over_is_decided_again_in_the_same_way() {
+fn a_turn_that_ran_out_of_time_replays_equally() {
     let functions: Vec<String> =
         (0..20).map(|at| format!("{{id: f{at}, type: code, code: f, outputSchema: {{type: 'null'}}}}")).collect();
     for kind in ["type: parallel, steps: [", "type: conditional, condition: true, then: ["] {
@@ -333,7 +333,7 @@ fn the_combined_output_of_branches_is_bounded() {
 }
 
 #[test]
-fn the_bound_on_outputs_of_a_request_is_obeyed() {
+fn the_output_limit_of_a_request_applies() {
     for (bytes, expected) in [(990, "Some(Completed"), (1_000, "output_too_large")] {
         let mut state = State::new(KEY, plan_of("steps: [{id: t, type: tool, tool: T}]"));
         let mut begins = start(Value::Null, None);

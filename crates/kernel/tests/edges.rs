@@ -706,7 +706,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn cleaning_up_and_policies() {
+fn cleanup_and_failure_policies() {
     let wrong: Vec<String> = CASES.iter().filter_map(difference).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

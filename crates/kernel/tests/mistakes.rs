@@ -263,7 +263,7 @@ fn paths(value: &Value, path: &Path, found: &mut Vec<Path>) {
 }
 
 #[test]
-fn each_mistake_is_reported_where_it_is() {
+fn each_mistake_is_reported_at_its_position() {
     let lost: Vec<_> = corpus()
         .iter()
         .filter(|mistake| !ELSEWHERE.contains(&format!("{}: {}", mistake.class, mistake.name).as_str()))

@@ -80,7 +80,7 @@ mod tests {
     use super::as_condition;
 
     #[test]
-    fn what_was_meant() {
+    fn expressions_are_suggested_for_foreign_notations() {
         for (text, expected) in [
             ("@a.ready", Some("{ref: \"@a.ready\"}")),
             ("a.ready", Some("{ref: \"@a.ready\"}")),

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_can_be_read() {
+    fn a_readable_line_is_suggested() {
         check("a:\n  b: @c.d\n", Some("  b: \"@c.d\""));
         check("a: {b: @c.d, e: 1}\n", Some("a: {b: \"@c.d\", e: 1}"));
         check("a: x: y\n", Some("a: \"x: y\""));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_that_can_be_read() {
+    fn several_readable_lines_are_suggested() {
         let check = |text: &str, lines: &str| {
             let found = read(text.as_bytes(), Syntax::Guess).expect_err(text);
             assert!(found.help.ends_with(lines), "{}", found.help);

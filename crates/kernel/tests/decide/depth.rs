@@ -38,7 +38,7 @@ fn code_in(turn: &Turn) -> Option<String> {
 }
 
 #[test]
-fn a_value_that_would_not_be_readable_fails_the_step_that_makes_it() {
+fn a_value_that_cannot_be_decoded_fails_its_step() {
     let a = "- {id: a, type: bash, command: date}";
     for (name, steps) in [
         ("an input", format!("{a}\n- {{id: b, type: tool, tool: s.t, arguments: {{x: {{y: {{z: '@a'}}}}}}}}")),
