@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_there_if_its_parameter_is_asked_for() {
+    fn a_line_is_included_with_its_parameter() {
         let sql = "a < $1\n  AND b = {b}\n  AND c = ({c})\nLIMIT $2\n";
         assert_eq!(only(sql, '$', 2, &[]), "a < $1\nLIMIT $2\n");
         assert_eq!(only(sql, '$', 2, &["c", "b"]), "a < $1\n  AND b = $4\n  AND c = ($3)\nLIMIT $2\n");

@@ -367,7 +367,7 @@ fn logs() -> Vec<Case> {
 }
 
 #[test]
-fn what_no_index_takes_is_refused_by_every_store() {
+fn keys_too_long_for_an_index_are_refused_by_every_store() {
     let long: Text = Box::leak(format!("w o {}", "x".repeat(crate::ID_BYTES_MAX + 1)).into_boxed_str());
     let check = |store: &dyn Store| {
         for op in [put(long, 0, ""), removed(long, None)] {

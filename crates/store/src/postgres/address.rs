@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_has_one_name_and_no_other_store_has_it() {
+    fn a_store_has_one_unique_name() {
         let place = |text: &str| Address::parse(text).unwrap().identity();
         let one = place("postgres://u:secret@db/d");
         assert_eq!(one, "postgres://db:5432/d?schema=mainspring");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_and_never_repeated() {
+    fn unusable_addresses_are_refused_and_not_echoed() {
         let table = [
             ("mysql://u:secret@h/d", "does not begin with"),
             ("u:secret@h/d", "does not begin with"),

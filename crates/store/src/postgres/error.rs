@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_codes() {
+    fn sqlstate_codes_are_classified() {
         use Meaning::{Again, Lost, Refused};
         let table = [
             ("40001", Again, false),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_does_not_take_is_told_from_a_server_that_takes_nothing() {
+    fn rejected_content_is_distinguished_from_an_unavailable_server() {
         let content = ["22003", "22021", "22P02", "23505", "23502", "23514", "54000", "P0001", "XX000", "XX001"];
         let server =
             ["08006", "25006", "28P01", "40001", "42501", "42P01", "53100", "53200", "55P03", "57P01", "58030"];
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_error_says_that_commit_did_nothing() {
+    fn only_an_error_severity_proves_a_failed_commit() {
         assert!(is_error(Some(Severity::Error), "FEHLER"));
         assert!(is_error(None, "ERROR"));
         for severity in [Severity::Fatal, Severity::Panic] {

@@ -300,7 +300,7 @@ mod tests {
     use crate::{Origin, sqlite::SqliteStore};
 
     #[test]
-    fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it() {
+    fn stores_of_every_older_format_are_migrated_without_loss() {
         for format in 1..FORMAT {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("store.db");
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_off_is_said_to_be_shorter() {
+    fn a_truncated_file_is_reported_as_shorter() {
         type Open = fn(&Path) -> Result<(), StoreError>;
         let ways: [Open; 4] = [
             |path| SqliteStore::open(path).map(drop),
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_says_the_format() {
+    fn the_documentation_has_the_current_format() {
         let said = format!("| SQLite store | {FORMAT};");
         assert!(include_str!("../../../../docs/reference/journal-format.md").contains(&said), "{said}");
     }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_errors() {
+    fn sqlite_errors_are_classified() {
         let table = [
             (ffi::SQLITE_FULL, "not written", "not written"),
             (ffi::SQLITE_READONLY, "not written", "not written"),

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_works_on_is_left_as_it_is_with_and_without_a_log() {
+    fn inspection_of_an_unused_store_changes_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = crashed(folder.path());
         let check = |word: &str| {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_meanwhile_is_noticed() {
+    fn a_concurrent_writer_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = crashed(folder.path());
         let stamp = Stamp::of(&path);
