@@ -137,7 +137,7 @@ mod tests {
     use crate::auth::permission::PERMISSIONS;
 
     #[test]
-    fn a_session_has_what_its_member_and_an_agent_have_and_is_no_person() {
+    fn a_session_has_the_common_permissions_of_its_member_and_agents() {
         let of_viewers = ["workflows:read", "executions:read", "executions:report", "organization:read"];
         let of_members = ["proposals:write", "executions:start", "executions:control"];
         for role in [Role::Owner, Role::Admin, Role::Member, Role::Viewer, Role::Agent] {

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_comes_from_the_base_url_is_ours() {
+    fn only_requests_from_the_base_url_are_same_origin() {
         let base = "https://flows.example.com";
         let is = |pairs: &[(&'static str, &'static str)]| check_origin(base, &headers(pairs), true).is_ok();
         assert!(is(&[("origin", "https://flows.example.com")]));

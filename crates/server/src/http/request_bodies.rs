@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn anonymous_bodies_end_at_sixteen_kib_and_those_of_callers_at_four_mib() {
+    async fn body_limits_are_16_kib_anonymous_and_4_mib_authenticated() {
         let bodies = Bodies::default();
         for (account, bytes_max) in [(Account::anonymous("192.0.2.1"), 16 * 1024), (member("ada"), BODY_BYTES_MAX)] {
             let of = |bytes: usize| receive(&bodies, Body::from(vec![b'a'; bytes]), &account, false);

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_exported_is_proven_with_and_without_the_key() {
+    fn an_export_verifies_with_and_without_the_key() {
         let file = exported(5);
         let proof = proven(&file, None).unwrap();
         assert_eq!((proof.entries, proof.is_sealed, proof.organization.as_str()), (5, false, "acme"));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_of_a_line_is_noticed_and_its_place_is_named() {
+    fn every_changed_line_is_detected_with_its_position() {
         let file = exported(3);
         let lines: Vec<&str> = file.lines().collect();
         for (from, to) in [
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_put_in_or_cut_off_is_noticed() {
+    fn removed_added_and_truncated_lines_are_detected() {
         let file = exported(3);
         let lines: Vec<&str> = file.lines().collect();
         let of = |lines: &[&str]| proven(&(lines.join("\n") + "\n"), None);

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_rolled_back_or_deleted_is_noticed_by_the_next_process() {
+    fn a_rolled_back_or_deleted_log_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let compared = marks(folder.path()).record(&store(5, "ada")).unwrap();
         assert_eq!((compared.heads.get("acme"), compared.wrong.len()), (Some(&5), 0));
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_file_that_is_put_back_is_written_again_while_the_log_is_quiet() {
+    fn a_restored_older_file_is_rewritten_without_new_entries() {
         let folder = tempfile::tempdir().unwrap();
         let (marks, log) = (marks(folder.path()), store(5, "ada"));
         marks.record(&store(3, "ada")).unwrap();

@@ -757,7 +757,7 @@ mod tests {
 
     /// The definitions of all open proposals are larger than one page of a list.
     #[test]
-    fn open_proposals_are_counted_whatever_their_size() {
+    fn open_proposals_of_any_size_are_counted() {
         let store = mainspring_store::memory::MemoryStore::new();
         let (repository, caller) = (Repository::of(&store, "acme"), Caller::example("acme", "ada"));
         let add = |number: usize, expires_at: u64| {

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_retried_for_a_day_and_then_given_up() {
+    fn an_event_is_abandoned_after_a_day_of_retries() {
         let (mut at, mut now_ms, mut attempts) = (cursor(), 1_000_000, 0);
         loop {
             let (next, is_over) = after_failure(&at, &failure("http_status:500"), now_ms);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_is_slowed_and_then_paused_only_after_attempts_and_time() {
+    fn a_subscription_is_slowed_then_paused_by_attempts_and_time() {
         let mut state = SubscriptionState::default();
         let mut count = |now_ms: u64| {
             fail(&mut state, "s", "e", &failure("http_connect_failed"), now_ms);
