@@ -186,7 +186,7 @@ mod lookups {
     use super::*;
 
     #[tokio::test]
-    async fn lookups_that_nobody_answers_take_no_more_threads_than_they_have() {
+    async fn unanswered_lookups_use_a_bounded_number_of_threads() {
         let permits = Arc::new(Semaphore::new(2));
         let (began, begun) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();

@@ -199,7 +199,7 @@ mod tests {
     };
 
     #[test]
-    fn stat_is_read_behind_any_name() {
+    fn stat_is_parsed_with_any_process_name() {
         let rest = "1 77 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 THREADS 0 4242 9 9";
         let of = Stat {
             started_ticks: 4242,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn we_see_ourselves() {
+    fn the_current_process_is_found() {
         let me = rustix::process::getpid();
         assert!(all().any(|pid| pid == me));
         assert!(Stat::of(me).is_some_and(|stat| !stat.is_dead && stat.started_ticks > 0));

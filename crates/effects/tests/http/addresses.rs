@@ -12,7 +12,7 @@ fn assert_refused(outcome: Outcome, what: &str) {
 }
 
 #[tokio::test]
-async fn the_machine_itself_is_refused_by_every_name() {
+async fn loopback_is_refused_by_every_name() {
     let server = Server::with(response(200, &[], "")).await;
     for host in [
         "127.0.0.1",
@@ -123,7 +123,7 @@ async fn an_allowlist_entry_is_for_one_organization() {
 
 /// A name whose address changes between the check and the connection (DNS rebinding).
 #[tokio::test]
-async fn a_name_is_resolved_once_and_connected_to_as_it_was_checked() {
+async fn connections_use_the_checked_address_of_a_name() {
     let first = Server::with(response(200, &[], "first")).await;
     let second = Server::start_at(("127.0.0.2", first.port), |_| response(200, &[], "second").into()).await;
     let resolver = Scripted::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
@@ -138,7 +138,7 @@ async fn a_name_is_resolved_once_and_connected_to_as_it_was_checked() {
 
 /// The same with a redirect of a host to itself.
 #[tokio::test]
-async fn every_hop_looks_again() {
+async fn every_redirect_resolves_and_checks_again() {
     let server = Server::with(redirect(302, "/again")).await;
     let resolver = Scripted::new(&[&["127.0.0.1"], &["10.0.0.1"]]);
     let allow = "127.0.0.1".parse().unwrap();
@@ -149,7 +149,7 @@ async fn every_hop_looks_again() {
 }
 
 #[tokio::test]
-async fn refused_addresses_beside_permitted_ones_are_passed_over() {
+async fn refused_addresses_of_a_name_are_skipped() {
     let mut server = Server::with(response(200, &[], "")).await;
     let resolver = Scripted::new(&[&["10.0.0.1", "127.0.0.1", "::1"]]);
     let allow = "127.0.0.1".parse().unwrap();

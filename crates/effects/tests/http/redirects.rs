@@ -27,7 +27,7 @@ async fn arriving(status: u16, method: &str) -> Asked {
 }
 
 #[tokio::test]
-async fn methods_change_as_the_standard_says() {
+async fn methods_change_by_the_standard() {
     for (status, method, expected) in [
         (301, "POST", "GET"),
         (302, "POST", "GET"),
@@ -57,7 +57,7 @@ async fn methods_change_as_the_standard_says() {
 }
 
 #[tokio::test]
-async fn another_origin_gets_no_credentials_and_neither_do_later_ones() {
+async fn credentials_are_dropped_after_a_change_of_origin() {
     let mut other_origin = Server::start(|asked| match asked.path() {
         // Redirects back to the first server.
         path if path.starts_with("/back") => redirect(307, &path["/back?".len()..]).into(),
@@ -94,7 +94,7 @@ async fn another_origin_gets_no_credentials_and_neither_do_later_ones() {
 }
 
 #[tokio::test]
-async fn chains_end() {
+async fn redirect_chains_are_bounded() {
     let server = Server::start(|asked| {
         let count: u32 = asked.path()[1..].parse().unwrap();
         match count {
@@ -109,7 +109,7 @@ async fn chains_end() {
 }
 
 #[tokio::test]
-async fn redirects_may_be_answers() {
+async fn expected_redirects_are_results() {
     let server = sending_on(302).await;
     let params = || [("followRedirects", false.into())];
     let failure = assert_failed(run(&server.url("/"), params()).await, "http_status:302", Class::Failed);
@@ -123,7 +123,7 @@ async fn redirects_may_be_answers() {
 }
 
 #[tokio::test]
-async fn places_that_are_none_are_refused() {
+async fn invalid_locations_are_refused() {
     for location in ["ftp://a.test/", "http://user:secret@a.test/", "http://", "file:///etc/passwd", "http://a:0/"] {
         let server = Server::with(redirect(302, location)).await;
         let failure = assert_failed(run(&server.url("/"), []).await, "http_redirect_invalid", Class::Invalid);

@@ -6,7 +6,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_request_is_sent_as_it_was_given() {
+async fn a_request_is_sent_unchanged() {
     let mut server = Server::with(response(200, &[], "")).await;
     let headers = Value::map([("X-Own", Value::from("1")), ("Authorization", "Bearer secret".into())]);
     let query = Value::map([("q", Value::from("a b"))]);
@@ -28,7 +28,7 @@ async fn a_request_is_sent_as_it_was_given() {
 }
 
 #[tokio::test]
-async fn bodies_have_a_length_and_none_has_none() {
+async fn content_length_is_sent_with_bodies_only() {
     let mut server = Server::with(response(200, &[], "")).await;
     for (method, body, length) in [
         ("GET", None, None),
@@ -50,7 +50,7 @@ async fn bodies_have_a_length_and_none_has_none() {
 }
 
 #[tokio::test]
-async fn every_attempt_has_the_same_key_unless_told_otherwise() {
+async fn attempts_share_the_key_unless_configured_per_attempt() {
     let mut server = Server::with(response(200, &[], "")).await;
     let http = http_to("127.0.0.1");
     let mut keys = Vec::new();

@@ -30,7 +30,7 @@ fn assert_stopped(outcome: Outcome, may_be_received: bool) {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_or_does_not_end_is_not_waited_for() {
+async fn a_stop_ends_the_wait_for_a_response() {
     for begin in [
         "",
         "HTTP/1.1 200 OK\r\nContent-Le",
@@ -64,7 +64,7 @@ async fn nothing_is_sent_after_the_stop() {
 
 /// A server that stops reading does not keep the connection of a canceled request open.
 #[tokio::test]
-async fn nothing_is_sent_on_after_the_stop() {
+async fn no_redirect_is_followed_after_the_stop() {
     const BODY_BYTES: usize = 64 * 1024 * 1024;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -82,7 +82,7 @@ async fn nothing_is_sent_on_after_the_stop() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_found_is_not_waited_for() {
+async fn a_stop_ends_the_wait_for_a_lookup() {
     let options = || HttpOptions { resolver: Arc::new(Silent), ..HttpOptions::default() };
     let (cancel_handle, stop) = CancelHandle::pair();
     let work = tokio::spawn(async move { Http::new(options()).perform(&attempt("http://a.test/", []), stop).await });
