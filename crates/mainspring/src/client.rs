@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_when_it_has_room_again() {
+    fn retry_after_is_honored_within_a_bound() {
         check(None, Some(1));
         check(Some("0"), Some(0));
         check(Some("2"), Some(2));

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_of_an_earlier_version_are_found_unless_several_stores_shared_them() {
+    fn unambiguous_marks_of_earlier_versions_are_found() {
         let table = [
             ("postgres://u:p@h:1/d", Some("h:1/d")),
             ("postgres://h/d?sslmode=require", Some("postgres://h/d")),

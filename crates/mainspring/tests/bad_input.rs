@@ -85,7 +85,7 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn requests_that_are_none_are_refused_and_leave_nothing() {
+fn invalid_requests_are_refused_and_leave_no_files() {
     let definition = touching();
     let check = |what: &str, stdin: &[u8], said: &[&str]| {
         let dir = TestDir::new();
@@ -107,7 +107,7 @@ fn requests_that_are_none_are_refused_and_leave_nothing() {
 
 /// A hundred megabytes of input: the process reads up to the bound only, with less memory than the input takes.
 #[test]
-fn a_flood_is_cut_off_early() {
+fn oversized_input_is_rejected_early() {
     let (dir, definition) = (TestDir::new(), touching());
     let hash = hash_of(&definition);
     let limited = r#"ulimit -v 262144; exec "$0" "$@""#;

@@ -89,7 +89,7 @@ fn a_gate_of_a_child_is_shown_and_approved_at_its_parent() {
 }
 
 #[test]
-fn yes_is_the_answer_to_children_too() {
+fn yes_approves_children() {
     let dir = dir();
     let answer = mainspring(&dir, &["run", "wide.yaml", "--id", "p1", "--yes"]);
     assert_eq!(answer.exit, Some(0), "{answer:?}");
@@ -108,7 +108,7 @@ fn a_denial_in_a_child_cancels_its_parent() {
 
 /// The order in JSON: the own approval first, then those of children, each with its execution.
 #[test]
-fn programs_are_told_of_all_gates() {
+fn json_lists_all_approvals() {
     let dir = dir();
     let ran = mainspring(&dir, &["run", "wide.yaml", "--id", "p1", "--json"]);
     for answer in [&ran, &mainspring(&dir, &["show", "p1", "--json"])] {
@@ -145,7 +145,7 @@ fn programs_are_told_of_all_gates() {
 }
 
 #[test]
-fn of_several_gates_one_is_named() {
+fn a_decision_needs_the_step_if_several_approvals_are_open() {
     let dir = dir();
     let ran = mainspring(&dir, &["run", "wide.yaml", "--id", "p1"]);
     assert_said(&ran.stdout, &["mainspring deny p1 --step far/inner/gate", "mainspring approve p1 --step gate "]);
@@ -168,7 +168,7 @@ fn of_several_gates_one_is_named() {
 
 /// An expired approval of a child is about to be decided, so the command waits for it.
 #[test]
-fn the_end_of_the_time_of_a_childs_gate_is_waited_for() {
+fn a_run_waits_for_the_expiry_of_a_childs_approval() {
     let dir = dir();
     // Long enough for the run to reach the approval.
     let child = CHILD.replace("type: approval", "type: approval, ttlMs: 1500, onTimeout: approve");

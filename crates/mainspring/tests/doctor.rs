@@ -149,7 +149,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_is_well_is_said_to_be_and_nothing_is_changed() {
+fn doctor_reports_ok_and_changes_nothing() {
     let dir = dir();
     for arguments in [&[][..], &["--deep"]] {
         let told = look(&dir, arguments);
@@ -176,7 +176,7 @@ fn what_is_well_is_said_to_be_and_nothing_is_changed() {
 
 /// This process owns the folder, and another program removes its files.
 #[test]
-fn a_process_that_has_lost_its_files_is_found() {
+fn a_process_with_deleted_store_files_is_found() {
     type Damage = (fn(&Path), &'static str);
     let lost: [Damage; 3] = [
         (|folder| fs::remove_file(folder.join("journal.db-wal")).unwrap(), "journal.db-wal is not the file"),
@@ -200,7 +200,7 @@ fn a_process_that_has_lost_its_files_is_found() {
 }
 
 #[test]
-fn a_person_reads_lines_and_the_verdict_last() {
+fn text_output_ends_with_the_verdict() {
     let dir = dir();
     let answer = call(dir.mainspring(&["doctor"]), b"");
     assert_eq!((answer.exit, answer.stderr.as_str()), (Some(0), ""), "{answer:?}");
@@ -215,7 +215,7 @@ fn a_person_reads_lines_and_the_verdict_last() {
 }
 
 #[test]
-fn where_nothing_is_yet_nothing_is_made() {
+fn doctor_creates_no_files() {
     let dir = TestDir::new();
     let told = look(&dir, &[]);
     told.expect_broken(&[]).expect("folder", "warning", "not there yet").expect("store", "skipped", "none yet");
@@ -230,7 +230,7 @@ fn where_nothing_is_yet_nothing_is_made() {
 
 /// A crash leaves a WAL without a checkpoint, with or without its index.
 #[test]
-fn the_log_of_a_crash_is_read_and_left() {
+fn the_wal_of_a_crash_is_read_and_kept() {
     for has_index in [false, true] {
         let (dir, whole) = (dir(), tempfile::tempdir().unwrap());
         let path = whole.path().join("journal.db");
@@ -342,7 +342,7 @@ fn other_broken_checks_are_named_with_help() {
 type Worry = (fn(&TestDir), &'static str, &'static str);
 
 #[test]
-fn what_only_may_go_wrong_is_a_warning() {
+fn risks_are_warnings() {
     let table: &[Worry] = &[
         (
             |dir| tamper(dir, "PRAGMA user_version = 3; ALTER TABLE nodes RENAME COLUMN address TO place"),
@@ -365,7 +365,7 @@ fn what_only_may_go_wrong_is_a_warning() {
 }
 
 #[test]
-fn settings_are_told_with_their_origins_and_without_secrets() {
+fn settings_are_listed_with_origins_and_without_secrets() {
     let dir = dir();
     let path = dir.root().join("home/.config/mainspring/config.yaml");
     fs::write(&path, format!("dataDir: {}\nleaseSeconds: 7\n", data(&dir).display())).unwrap();
@@ -389,7 +389,7 @@ fn settings_are_told_with_their_origins_and_without_secrets() {
 }
 
 #[test]
-fn all_of_the_past_is_proved_if_that_is_asked_for() {
+fn deep_verifies_all_journals() {
     let dir = dir();
     tamper(&dir, "UPDATE frames SET frame = zeroblob(length(frame)) WHERE number = 2");
     look(&dir, &[]).expect_broken(&[]);
@@ -397,7 +397,7 @@ fn all_of_the_past_is_proved_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
+fn the_lock_counts_and_not_its_recorded_pid() {
     let dir = dir();
     let mut ended = Command::new("true").spawn().unwrap();
     let pid = ended.id();
@@ -418,7 +418,7 @@ fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
 }
 
 #[test]
-fn whoever_may_not_look_is_told_so() {
+fn missing_permissions_are_reported() {
     let dir = dir();
     let is_root = rustix::process::getuid().is_root();
     let mut command = dir.mainspring(&[]);
@@ -463,7 +463,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn a_server_works_on_while_it_is_looked_at() {
+fn a_server_continues_during_doctor() {
     let dir = dir();
     let mut server = Server::start(&dir, &[]);
     // Readers change the index of the WAL, and nothing else.
@@ -502,7 +502,7 @@ fn a_server_works_on_while_it_is_looked_at() {
 }
 
 #[test]
-fn a_server_that_is_none_is_said_to_be() {
+fn an_unreachable_server_is_reported() {
     let dir = dir();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let told = look(&dir, &["--server", &format!("http://{closed}")]);
@@ -532,7 +532,7 @@ fn postgres() -> server::Server {
 }
 
 #[test]
-fn a_database_is_looked_at_and_left() {
+fn a_database_is_read_and_not_changed() {
     let (dir, server) = (TestDir::new(), postgres());
     fs::create_dir_all(data(&dir)).unwrap();
     set_mode(&data(&dir), 0o700);
@@ -591,7 +591,7 @@ fn a_database_is_looked_at_and_left() {
 }
 
 #[test]
-fn a_node_works_on_while_its_database_is_looked_at() {
+fn a_node_continues_while_its_database_is_read() {
     let (dir, database) = (TestDir::new(), postgres());
     let address = database.address("schema=flows&sslmode=require");
     let server = Server::start(&dir, &["--store", &address]);
@@ -622,7 +622,7 @@ fn a_node_works_on_while_its_database_is_looked_at() {
 }
 
 #[test]
-fn a_database_that_cannot_be_used_is_said_to_be() {
+fn an_unusable_database_is_reported() {
     let (dir, server) = (TestDir::new(), postgres());
     fs::create_dir_all(data(&dir)).unwrap();
     set_mode(&data(&dir), 0o700);

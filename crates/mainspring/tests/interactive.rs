@@ -109,7 +109,7 @@ fn no_denies_and_cancels() {
 
 /// "Later", the end of input and Ctrl-C leave the approval open and print how to continue, which then works.
 #[test]
-fn whoever_does_not_decide_leaves_the_gate_open() {
+fn an_undecided_prompt_leaves_the_gate_open() {
     for leave in ["later", "end", "interrupt"] {
         let dir = TestDir::new();
         let mut terminal = asked(&dir);
@@ -132,7 +132,7 @@ fn whoever_does_not_decide_leaves_the_gate_open() {
 
 /// The prompt of a child appears at the terminal of its parent's run.
 #[test]
-fn a_child_asks_at_the_terminal_of_its_parent() {
+fn a_childs_approval_is_prompted_at_the_parents_terminal() {
     for (answer, expected) in [("y", (0, "ok", true)), ("n", (0, "cancelled", false))] {
         let dir = TestDir::new();
         let child = "steps:\n  - {id: gate, type: approval, prompt: Child?}\n  - {id: work, type: bash, command: echo >> log}\n";
@@ -148,7 +148,7 @@ fn a_child_asks_at_the_terminal_of_its_parent() {
 
 /// Without a terminal there is no prompt.
 #[test]
-fn without_a_terminal_nobody_is_asked() {
+fn no_prompt_appears_without_a_terminal() {
     let dir = TestDir::new();
     fs::write(dir.root().join("wf.yaml"), RELEASE).unwrap();
     let answer = call(dir.mainspring(&["run", "wf.yaml", "--var", "to=ann"]), b"y\n");

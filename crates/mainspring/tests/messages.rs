@@ -33,7 +33,7 @@ fn assert_said(printed: &str, said: &[&str]) {
 
 /// A child that fails the first time: each attempt of the step runs an execution of its own.
 #[test]
-fn a_step_names_the_execution_that_it_runs() {
+fn a_subworkflow_step_names_its_execution() {
     let child = "steps:\n  - {id: a, type: bash, command: '[ -e there ] || { touch there; exit 3; }'}\n  - {id: gate, type: approval}\n";
     let parent = "steps: [{id: sub, type: subworkflow, workflow: child, retry: {maxAttempts: 2, initialDelayMs: 1, retryOn: [failed]}}]\n";
     let dir = with(&[("child.yaml", child), ("wf.yaml", parent)]);
@@ -75,7 +75,7 @@ edges:
 ";
 
 #[test]
-fn what_no_edge_leads_to_says_what_was_in_the_way() {
+fn skipped_steps_name_the_blocking_condition() {
     let dir = with(&[("wf.yaml", GRAPH)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--id", "e1", "--json"]);
     let steps = ran.at("steps");
@@ -97,7 +97,7 @@ fn what_no_edge_leads_to_says_what_was_in_the_way() {
 }
 
 #[test]
-fn a_wait_says_which_signal_it_is_for() {
+fn a_wait_names_its_signal() {
     let dir = with(&[("wf.yaml", "steps: [{id: w, type: signal, signal: paid, timeoutMs: 1}]\n")]);
     let ran = mainspring(&dir, &["run", "wf.yaml"]);
     assert_said(&ran.stdout, &["w  waits for the signal paid, at most 1 ms\n"]);
@@ -124,7 +124,7 @@ fn a_failure_in_a_round_names_the_round() {
 
 /// No displayed line has trailing blanks, even if a step has printed some.
 #[test]
-fn no_line_ends_with_blanks() {
+fn lines_have_no_trailing_spaces() {
     let text = "steps:\n  - {id: c, type: code, code: 'export default () => { console.log(\"\"); console.log(\"a \\n\\nb\"); }'}\n  - {id: gate, type: approval, prompt: \"one \\n\\ntwo\"}\n";
     let dir = with(&[("wf.yaml", text)]);
     for arguments in
@@ -146,7 +146,7 @@ steps:
 
 /// If the schema wants an object and none is given, the defaults of its properties apply.
 #[test]
-fn no_input_is_an_empty_object_where_one_is_wanted() {
+fn a_missing_input_is_an_empty_object_if_the_schema_needs_one() {
     let dir = with(&[("wf.yaml", SCHEMA), ("list.yaml", &SCHEMA.replace("type: object", "type: [object, string]"))]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--json"]);
     assert_eq!(ran.text("steps.0.output.stdout"), "3", "{ran:?}");
@@ -155,7 +155,7 @@ fn no_input_is_an_empty_object_where_one_is_wanted() {
 }
 
 #[test]
-fn all_that_does_not_fit_is_told() {
+fn all_mismatches_are_listed() {
     let dir = with(&[("wf.yaml", SCHEMA)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--input", r#"{"n": "x", "s": 1, "t": 2}"#]);
     assert_eq!(ran.exit, Some(10), "{ran:?}");
@@ -177,7 +177,7 @@ fn calls_are_bounded_by_a_flag() {
 }
 
 #[test]
-fn an_address_that_is_refused_says_how_it_is_allowed() {
+fn a_refused_address_names_the_setting_that_allows_it() {
     let http = "steps: [{id: a, type: http, url: 'http://127.0.0.1:9/x', retry: {maxAttempts: 1}}]\n";
     let dir = with(&[("wf.yaml", http)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--json"]);
@@ -205,7 +205,7 @@ fn executions_that_were_not_delegated_are_not_resumed() {
 /// A child that its parent does not wait for ends before the process does, and the message names it as such a
 /// child.
 #[test]
-fn what_was_started_and_is_not_waited_for_is_told_as_that() {
+fn detached_children_are_reported_as_such() {
     let child = "steps: [{id: a, type: bash, command: 'read -r line < go; echo $line >> log'}]\n";
     let parent = "steps: [{id: sub, type: subworkflow, workflow: child, wait: false}]\n";
     let dir = with(&[("child.yaml", child), ("wf.yaml", parent)]);
@@ -222,7 +222,7 @@ fn what_was_started_and_is_not_waited_for_is_told_as_that() {
 
 /// A range of a long execution's attempts can be shown, with their total number.
 #[test]
-fn what_an_execution_did_is_shown_in_parts() {
+fn show_prints_a_range_of_attempts() {
     let definition = "steps: [{id: all, type: loop, while: {ref: '@index', lt: 9}, steps: [{id: c, type: conditional, condition: true, then: []}]}]";
     let dir = with(&[("wf.yaml", definition)]);
     mainspring(&dir, &["run", "wf.yaml", "--id", "e", "--max-steps", "100"]);
@@ -270,7 +270,7 @@ fn strict_validation_refuses_warnings() {
 
 /// `finally` runs after a failure and after a cancel, and `--force` skips it, in both executables.
 #[test]
-fn cleanup_runs_whatever_the_end_is() {
+fn cleanup_runs_after_every_outcome() {
     let text = "steps:\n  - {id: make, type: bash, command: touch made}\n  - {id: gate, type: approval}\n\
                 finally:\n  - {id: remove, type: bash, env: {END: '@ctx.outcome'}, command: 'rm made; echo \"$END\" > end'}\n";
     let failing = text.replace("type: approval", "type: bash, command: exit 3");

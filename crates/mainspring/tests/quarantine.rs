@@ -103,7 +103,7 @@ fn a_parent_of_a_quarantined_child_continues_and_fails() {
 }
 
 #[test]
-fn a_quarantined_execution_is_ended_by_an_operator_and_the_end_is_proven() {
+fn an_operator_ends_a_quarantined_execution_with_proof() {
     let dir = dir();
     let (id, _) = damaged(&dir, 0);
     let refused = mainspring(&dir, &["quarantine", "end", &id, "--reason", "not yet"]);
@@ -128,7 +128,7 @@ fn a_quarantined_execution_is_ended_by_an_operator_and_the_end_is_proven() {
 }
 
 #[test]
-fn a_release_verifies_first_and_cancels_what_nobody_waits_for() {
+fn a_release_verifies_and_cancels_executions_without_waiters() {
     let dir = dir();
     let (id, frame) = damaged(&dir, 0);
     mainspring(&dir, &["resume", "p1", "--json"]);

@@ -96,7 +96,7 @@ fn a_script_that_ended_after_the_backup_is_not_run_again() {
 
 /// A killed process writes nothing at its end.
 #[test]
-fn nor_after_a_kill() {
+fn an_ended_script_is_not_run_again_after_restore_and_kill() {
     let dir = dir(PAYS);
     fs::write(
         dir.root().join("wf.yaml"),
@@ -117,7 +117,7 @@ fn nor_after_a_kill() {
 
 /// The first processes after the restore run other executions, and a later one loads this one.
 #[test]
-fn nor_by_a_later_process_than_the_first() {
+fn an_ended_script_is_not_run_again_by_a_later_process() {
     let dir = dir(PAYS);
     let child = run(&dir, "e1");
     let backup = back_up(&dir, "backup.db");
@@ -133,7 +133,7 @@ fn nor_by_a_later_process_than_the_first() {
 }
 
 #[test]
-fn nor_when_the_whole_folder_is_put_back() {
+fn an_ended_script_is_not_run_again_after_a_folder_restore() {
     let dir = dir(PAYS);
     let child = run(&dir, "e1");
     let aside = dir.root().join("aside");
@@ -153,7 +153,7 @@ fn nor_when_the_whole_folder_is_put_back() {
 
 /// Without a restore, a script that certainly never started is started for the first time.
 #[test]
-fn what_was_never_started_is_started_after_a_kill() {
+fn an_unstarted_script_starts_after_a_kill() {
     let dir = dir(PAYS);
     let mut child = run(&dir, "e1");
     child.kill().unwrap();

@@ -38,7 +38,7 @@ const BEFORE: &str = "before 1\n";
 const BEFORE_AND_AFTER: &str = "before 1\nafter\n";
 
 #[test]
-fn nothing_but_name_token_and_decision_is_needed_and_nothing_runs_again() {
+fn resume_needs_id_token_and_decision_and_repeats_nothing() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?, items: {sha: '@before.exitCode'}"));
     let token = at_its_gate(&dir, "e", &definition);
     let answer = dir.resumed("e", &token, "approve").expect(0, "ok");
@@ -91,7 +91,7 @@ fn the_token_of_an_earlier_gate_opens_no_later_one() {
 }
 
 #[test]
-fn two_gates_at_once_are_opened_one_after_the_other() {
+fn two_open_gates_are_approved_one_by_one() {
     let definition = yaml(
         r#"
 steps:
@@ -123,7 +123,7 @@ steps:
 }
 
 #[test]
-fn an_expired_token_opens_nothing_and_the_gate_decides_itself() {
+fn an_expired_token_is_refused_and_the_timeout_decides() {
     for (on_timeout, status, log) in [("deny", "cancelled", BEFORE), ("approve", "ok", BEFORE_AND_AFTER)] {
         let dir = TestDir::new();
         // One millisecond, or a time that is long enough for the call to reach the approval.
@@ -154,7 +154,7 @@ fn wait_for_expiry(dir: &TestDir, id: &str) {
 }
 
 #[test]
-fn who_is_no_approver_opens_nothing() {
+fn only_approvers_open_a_gate() {
     let (dir, definition) = (TestDir::new(), gated("approvers: [ann, bob]"));
     let token = at_its_gate(&dir, "e", &definition);
     let denied = dir.resumed("e", &token, "approve");
@@ -206,7 +206,7 @@ fn approved_by_somebody_else(dir: &TestDir) {
 }
 
 #[test]
-fn of_two_resumes_at_the_same_time_one_wins() {
+fn one_of_two_concurrent_resumes_succeeds() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
     for round in 0..5 {
         let id = format!("e{round}");
@@ -241,7 +241,7 @@ fn a_script_of_the_command_line_knows_its_session() {
 }
 
 #[test]
-fn executions_beside_each_other_do_not_meet() {
+fn concurrent_executions_are_independent() {
     let dir = TestDir::new();
     let definition = yaml("steps:\n  - {id: a, type: bash, command: 'echo \"$MAINSPRING_EXECUTION_ID\" >> log'}\n");
     thread::scope(|scope| {
@@ -256,7 +256,7 @@ fn executions_beside_each_other_do_not_meet() {
 }
 
 #[test]
-fn run_again_answers_the_same_and_runs_nothing() {
+fn a_repeated_run_returns_the_first_result() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
     let waiting = dir.ran("e", &definition).expect(0, "needs_approval");
     assert_eq!(dir.ran("e", &definition).envelope(), waiting.envelope());
@@ -267,7 +267,7 @@ fn run_again_answers_the_same_and_runs_nothing() {
 }
 
 #[test]
-fn another_definition_under_the_same_name_breaks_the_contract_and_moves_nothing() {
+fn a_changed_definition_under_the_same_id_is_refused() {
     let hangs = r#"echo >> tries; [ "$MAINSPRING_ATTEMPT" = 2 ] || { echo begun > begun; read < never; }"#;
     let step = |id: &str| Value::map([("id", id.into()), ("type", "bash".into()), ("command", hangs.into())]);
     let (one, other) =
@@ -331,7 +331,7 @@ fn the_bound_on_steps_is_a_policy() {
 }
 
 #[test]
-fn an_executions_clock_stands_still_while_only_people_are_waited_for() {
+fn the_execution_timeout_pauses_during_approvals() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
     let mut command = dir.run("e", &definition);
     let limit_ms = 20_000;

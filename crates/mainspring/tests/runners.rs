@@ -57,7 +57,7 @@ const RULES: &str = "policy:\n  verdicts: {tester.execute: deny}";
 
 /// The command ends while a person is asked, and with it the agent. Its session is loaded with the decision.
 #[test]
-fn permissions_are_allowed_asked_and_denied_and_the_session_continues() {
+fn a_session_continues_after_each_permission_verdict() {
     let bench = Bench::new("loads", WORKFLOW, RULES);
     let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert!(said.contains("waiting_approval"), "{said}");
@@ -100,7 +100,7 @@ fn a_session_continues_after_a_kill() {
 }
 
 #[test]
-fn without_sessions_that_load_the_author_decides() {
+fn on_interrupt_applies_if_sessions_cannot_be_loaded() {
     let bench = Bench::new("asks", WORKFLOW, RULES);
     bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
     let (exit, said) = bench.said(&["approve", "e1", "--json"]);
@@ -139,7 +139,7 @@ fn a_rule_for_commands_asks_before_the_agent_starts() {
 }
 
 #[test]
-fn mistakes_name_their_place() {
+fn mistakes_name_their_position() {
     let bench = Bench::new("asks", WORKFLOW, "");
     let said = bench.said(&["doctor"]).1;
     assert!(said.contains("1 configured: tester"), "{said}");

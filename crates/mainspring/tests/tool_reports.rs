@@ -112,7 +112,7 @@ fn killed(child: &mut std::process::Child) -> ExitStatus {
 }
 
 #[test]
-fn a_task_is_asked_for_after_a_kill_and_the_call_is_not_repeated() {
+fn a_task_is_polled_after_a_kill_without_repeating_the_call() {
     let bench = Bench::new(TASKS, GREETS);
     let pipe = bench.dir.root().join("asked");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -125,7 +125,7 @@ impl Bench {
 }
 
 #[test]
-fn a_tool_that_nobody_classified_waits_for_an_approval_of_the_call() {
+fn an_unclassified_tool_waits_for_an_approval() {
     let bench = Bench::greeting(UNCLASSIFIED);
     let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert!(said.contains("waiting_approval"), "{said}");
@@ -146,7 +146,7 @@ fn a_tool_that_nobody_classified_waits_for_an_approval_of_the_call() {
 }
 
 #[test]
-fn validate_names_tools_that_nobody_classified() {
+fn validate_names_unclassified_tools() {
     let said = |config: &str| {
         let bench = Bench::new(config);
         fs::write(bench.dir.workspace().join("flow.yaml"), GREETS).unwrap();
@@ -203,7 +203,7 @@ fn the_annotations_of_a_trusted_server_give_the_class() {
 }
 
 #[test]
-fn a_mistake_in_the_settings_stops_what_it_concerns() {
+fn a_settings_mistake_affects_only_its_part() {
     let run = |config: &str, steps: &str| {
         let bench = Bench::new(config);
         fs::write(bench.dir.workspace().join("wf.yaml"), steps).unwrap();

@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_say_how_long() {
+    fn waits_show_their_duration() {
         for (note, words) in [
             ("waits until 1970-01-01T00:00:05.000Z", "waits for 4.0 s"),
             (

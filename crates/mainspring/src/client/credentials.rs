@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_read_back_by_its_owner_and_nobody_else() {
+    fn credentials_are_readable_only_by_their_owner() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mainspring/credentials.json");
         assert_eq!(Credentials::read(&file).unwrap(), Credentials::default());

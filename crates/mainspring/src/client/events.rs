@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_however_their_lines_end() {
+    fn messages_are_parsed_with_any_line_ending() {
         check(b"id: 0.0\nevent: a\ndata: {}\n\n", &[("0.0", "a", "{}")]);
         check(
             b"id:0.0\r\nevent:a\r\ndata:{}\r\n\r\nid: 1.0\rdata: 1\rdata: 2\r\r",
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_without_sense_are_refused() {
+    fn invalid_streams_are_refused() {
         assert!(Lines::default().take(b"data: \xff\n").is_err());
         let mut lines = Lines::default();
         let piece = vec![b'x'; 1024 * 1024];

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_of_a_partial_text_is_kept() {
+    fn a_partial_text_is_cut_at_its_start() {
         let terminal = Terminal { is_live: false, can_ask: false, color: false, width: 80 };
         let mut progress = Progress::new(terminal);
         progress.partial("ask#1", "nobody runs");

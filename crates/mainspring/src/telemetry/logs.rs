@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_for_our_own_modules_and_a_filter_for_whatever_it_names() {
+    fn a_level_applies_to_our_crates_and_a_filter_to_named_targets() {
         let lets = |filter: &str, target: &str, level: Level| targets(filter).unwrap().would_enable(target, &level);
         assert!(lets("info", "mainspring_engine::driver", Level::INFO));
         assert!(!lets("info", "mainspring_engine::driver", Level::DEBUG));

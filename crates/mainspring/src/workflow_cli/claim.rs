@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_a_key_stays_the_first_for_each_workflow() {
+    fn an_idempotency_key_keeps_its_first_execution_per_workflow() {
         let base = tempfile::tempdir().unwrap();
         let first = |workflow, key, id| first_of(base.path(), workflow, key, id).unwrap();
         assert_eq!(first(Some("ship"), "k", "a"), "a");

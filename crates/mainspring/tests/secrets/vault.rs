@@ -142,7 +142,7 @@ fn assert_absent(said: &str) {
 }
 
 #[test]
-fn a_value_is_read_with_the_token_and_once_for_some_seconds() {
+fn a_value_is_read_once_and_cached_for_seconds() {
     let vault = FakeVault::start(|_, _| found("password", &format!("\"{VALUE}\"")));
     let bench = bench(&format!(
         "secrets: {{DB: {{vault: {{path: app/db, field: password, mount: kv, version: 2}}}}}}\n\
@@ -252,7 +252,7 @@ fn a_login_is_used_until_its_token_is_refused() {
 }
 
 #[test]
-fn tls_needs_a_certificate_that_the_settings_trust_and_doctor_reads_each_secret() {
+fn tls_needs_a_trusted_certificate_and_doctor_reads_secrets() {
     let vault = FakeVault::start(|request, _| match request.line.as_str() {
         "GET /v1/sys/health?standbyok=true&perfstandbyok=true" => (200, r#"{"initialized":true}"#.into()),
         "GET /v1/secret/data/a" => found("f", &format!("\"{VALUE}\"")),

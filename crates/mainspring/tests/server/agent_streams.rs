@@ -23,7 +23,7 @@ fn durable(events: Vec<Event>) -> Vec<(String, String)> {
 
 /// The model stops in the middle of its answer, so that everything before it has to arrive by progress.
 #[test]
-fn a_watcher_who_asks_sees_an_answer_grow() {
+fn partial_answers_are_sent_to_watchers_that_request_them() {
     everywhere(|place| {
         let folder = tempfile::tempdir().unwrap();
         let script = format!(

@@ -66,7 +66,7 @@ fn let_go(folder: &Path) {
 }
 
 #[test]
-fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
+fn cancel_requested_names_the_requester() {
     everywhere(|place| {
         let (server, folder) = (place.start_uncontained(), tempfile::tempdir().unwrap());
         let owner = server.owner();
@@ -110,7 +110,7 @@ fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
 
 /// On the node that owns the execution, and on another one.
 #[test]
-fn what_has_ended_is_not_cancelled_again() {
+fn an_ended_execution_is_not_canceled_again() {
     everywhere(|place| {
         let server = place.start_uncontained();
         let other = place.another();
@@ -131,7 +131,7 @@ fn what_has_ended_is_not_cancelled_again() {
 }
 
 #[test]
-fn a_signal_is_there_or_it_is_refused() {
+fn a_signal_is_stored_or_refused() {
     everywhere(|place| {
         let server = place.start_uncontained();
         let other = place.another();
@@ -158,7 +158,7 @@ fn a_signal_is_there_or_it_is_refused() {
 }
 
 #[test]
-fn a_signal_for_which_there_is_no_room_is_refused() {
+fn a_signal_beyond_the_limit_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -177,7 +177,7 @@ fn a_signal_for_which_there_is_no_room_is_refused() {
 
 /// An act that is sent through another node's inbox is logged too.
 #[test]
-fn every_act_is_in_the_log_wherever_it_was_asked_for() {
+fn requests_to_any_node_are_audited() {
     everywhere(|place| {
         let one = place.start();
         let Some(other) = place.another() else { return };

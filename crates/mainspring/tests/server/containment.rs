@@ -75,7 +75,7 @@ const BUILDS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_ordinary_builds_need_works() {
+fn ordinary_builds_work_in_a_container() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let theirs = Organization::new(&server, "acme").owner;
@@ -93,7 +93,7 @@ fn what_ordinary_builds_need_works() {
 
 /// Toolchains outside of the system's folders are readable if the configuration lists them.
 #[test]
-fn toolchains_are_shown_by_a_list() {
+fn listed_toolchains_are_mounted() {
     let (folder, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::create_dir(tools.path().join("bin")).unwrap();
     let tool = tools.path().join("bin/tool");
@@ -121,7 +121,7 @@ fn script(text: &str) -> Value {
 /// Members with the permission may start scripts in every organization. Agents and sessions may not, not even
 /// inside of a subworkflow or a branch.
 #[test]
-fn scripts_are_started_by_permission() {
+fn scripts_need_a_permission() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let acme = Organization::new(&server, "acme");
@@ -160,7 +160,7 @@ fn here(client: &super::client::Client) -> String {
 }
 
 #[test]
-fn scripts_are_off_where_that_is_said_or_no_container_can_be_made() {
+fn scripts_are_off_by_setting_or_without_containers() {
     let folder = tempfile::tempdir().unwrap();
     let bare = tempfile::tempdir().unwrap();
     for program in ["bash", "sh", "sleep"] {

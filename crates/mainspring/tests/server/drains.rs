@@ -91,7 +91,7 @@ fn output(number: u32) -> Value {
 }
 
 #[test]
-fn starts_wait_for_the_executions_before_and_begin_with_the_new_definition() {
+fn queued_starts_use_the_new_definition_after_a_drain() {
     everywhere(|place| {
         let (server, mut nodes) = (place.start(), Vec::new());
         nodes.extend(place.another());

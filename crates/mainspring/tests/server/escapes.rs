@@ -294,7 +294,7 @@ fn tries(target: &Target, other: &Path) -> Vec<Try> {
 }
 
 #[test]
-fn every_way_out_is_closed() {
+fn scripts_cannot_escape_their_container() {
     let mut target = Target::new();
     let owner = &target.organization.owner;
     let (_, steps) = run(owner, "prey", &[("lay", "echo tr3asure > secret; pwd")]);
@@ -339,7 +339,7 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn nothing_outlives_its_step() {
+fn no_process_outlives_its_step() {
     let target = Target::new();
     let (one, two, three) = (910_001, 910_002, 910_003);
     let scripts = [
@@ -378,7 +378,7 @@ fn a_contained_script_ends_with_a_cancel_and_with_its_server() {
 }
 
 #[test]
-fn what_takes_too_much_is_ended_and_told() {
+fn scripts_above_a_limit_are_ended_with_the_reason() {
     let target = Target::new();
     let owner = &target.organization.owner;
     let scripts = [("bomb", "bomb() { bomb | bomb & }; bomb; sleep 930001"), ("after", "echo fine")];

@@ -79,7 +79,7 @@ fn steps() -> Value {
 }
 
 #[test]
-fn a_watcher_gets_all_events_live_and_resumes_after_a_disconnect() {
+fn a_watcher_gets_all_events_and_resumes_after_a_disconnect() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();
@@ -111,7 +111,7 @@ fn a_watcher_gets_all_events_live_and_resumes_after_a_disconnect() {
 }
 
 #[test]
-fn more_events_than_are_kept_at_hand_come_to_a_late_watcher_all_the_same() {
+fn a_late_watcher_gets_evicted_events_from_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -151,7 +151,7 @@ fn asked(client: &Client, id: &str, after: Option<&str>) -> Event {
 
 /// Rights are checked for each watcher and each event, since they may change.
 #[test]
-fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
+fn resume_tokens_are_sent_only_to_approvers() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -198,7 +198,7 @@ fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
 
 /// Later events are not sent with a revoked credential.
 #[test]
-fn a_watcher_is_cut_off_when_its_credential_is_revoked_or_its_member_changes() {
+fn a_watcher_is_disconnected_when_its_credential_is_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");

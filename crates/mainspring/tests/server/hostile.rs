@@ -262,7 +262,7 @@ fn takes_nothing_from_another(nodes: usize, start: &dyn Fn(usize, &str) -> Serve
 }
 
 #[test]
-fn a_hostile_tenant_takes_nothing_from_another() {
+fn a_hostile_tenant_does_not_affect_others() {
     let folder = tempfile::tempdir().unwrap();
     takes_nothing_from_another(1, &|_, reach| {
         Server::start_as(folder.path(), "data", &[], &[("MAINSPRING_HTTP_ALLOW", reach)])
@@ -270,7 +270,7 @@ fn a_hostile_tenant_takes_nothing_from_another() {
 }
 
 #[test]
-fn a_hostile_tenant_takes_nothing_from_another_on_three_nodes() {
+fn a_hostile_tenant_does_not_affect_others_on_three_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let fsync = Size::asked().is_full;
     let postgres = postgres::Server::start(postgres::Options { fsync, ..Default::default() }).unwrap();

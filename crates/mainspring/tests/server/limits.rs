@@ -62,7 +62,7 @@ fn limit(client: &Client, user: u64, organization: u64, workflow: Option<u64>) {
 }
 
 #[test]
-fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
+fn starts_beyond_a_limit_are_queued_in_order() {
     everywhere(|place| {
         let mut server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -110,7 +110,7 @@ fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
 }
 
 #[test]
-fn workflows_have_a_limit_of_their_own_and_what_is_turned_off_does_not_begin() {
+fn workflow_limits_apply_and_disabled_workflows_do_not_start() {
     everywhere(|place| {
         let server = place.start();
         let owner = Organization::new(&server, "acme").owner;
@@ -137,7 +137,7 @@ fn workflows_have_a_limit_of_their_own_and_what_is_turned_off_does_not_begin() {
 
 /// A loop of detached starts does not bypass the limits.
 #[test]
-fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
+fn detached_children_count_for_the_limits() {
     everywhere(|place| {
         let mut server = place.start();
         let owner = Organization::new(&server, "acme").owner;
@@ -178,7 +178,7 @@ fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
 
 /// Two servers share a store: one of them counts, and executions that the other accepts wait for it.
 #[test]
-fn nodes_count_together() {
+fn limits_apply_across_nodes() {
     everywhere(|place| {
         let Some((one, other)) = two(place) else { return };
         let owner = Organization::new(&one, "acme").owner;

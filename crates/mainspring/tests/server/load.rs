@@ -61,7 +61,7 @@ fn ids(events: &[Event]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn no_watcher_misses_anything_while_others_start() {
+fn watchers_miss_no_event_under_load() {
     let size = Size::asked();
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
@@ -115,7 +115,7 @@ fn no_watcher_misses_anything_while_others_start() {
 }
 
 #[test]
-fn many_who_start_the_same_start_it_once() {
+fn concurrent_equal_starts_start_once() {
     let size = Size::asked();
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());

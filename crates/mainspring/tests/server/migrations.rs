@@ -111,7 +111,7 @@ fn count(migration: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn running_executions_continue_with_the_new_definition_and_others_are_named() {
+fn a_migration_updates_executions_and_names_the_others() {
     everywhere(|place| {
         let (server, mut nodes) = (place.start(), Vec::new());
         nodes.extend(place.another());
@@ -173,7 +173,7 @@ fn running_executions_continue_with_the_new_definition_and_others_are_named() {
 }
 
 #[test]
-fn a_migration_is_refused_with_a_rollout_and_has_no_preview_after_another_treatment() {
+fn migrations_exclude_rollouts_and_other_treatments() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();

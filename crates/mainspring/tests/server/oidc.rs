@@ -198,7 +198,7 @@ fn keys_of_each_kind_sign_and_new_ones_are_found() {
 }
 
 #[test]
-fn unknown_people_become_what_the_settings_say() {
+fn unknown_users_get_the_configured_role() {
     let closed = TestDir::new(&[]);
     let browser = closed.browser();
     let page = browser.sign_in().expect(403);
@@ -269,7 +269,7 @@ const REFUSED: [Case; 24] = [
 ];
 
 #[test]
-fn what_is_not_proven_lets_nobody_in() {
+fn unproven_claims_are_rejected() {
     let dir = TestDir::new(&[]);
     dir.member("ada@example.com", "member");
     dir.member("bot@example.com", "agent");
@@ -311,7 +311,7 @@ fn what_is_not_proven_lets_nobody_in() {
 }
 
 #[test]
-fn only_the_browser_that_went_comes_back_and_once() {
+fn a_callback_is_bound_to_its_browser_and_works_once() {
     let dir = TestDir::new(&[]);
     dir.member("ada@example.com", "member");
     let mut wrong = Vec::new();
@@ -358,7 +358,7 @@ fn only_the_browser_that_went_comes_back_and_once() {
 }
 
 #[test]
-fn nobody_is_sent_to_another_site() {
+fn redirects_to_other_sites_are_refused() {
     let dir = TestDir::new(&[]);
     for next in
         ["https://evil.example", "//evil.example", "/\\evil.example", "/\t/evil.example", "javascript:alert(1)", ""]
@@ -381,7 +381,7 @@ fn is_general(page: &Reply) -> bool {
 }
 
 #[test]
-fn a_provider_that_does_not_answer_holds_up_nobody_else() {
+fn an_unresponsive_provider_blocks_no_other_request() {
     let dir = TestDir::new(&[]);
     dir.member("ada@example.com", "member");
     let tries = [
@@ -421,7 +421,7 @@ fn a_provider_that_does_not_answer_holds_up_nobody_else() {
 }
 
 #[test]
-fn another_claim_names_members_and_never_who_runs_the_installation() {
+fn a_configured_claim_names_members_and_never_operators() {
     let dir = TestDir::new(&["--oidc-claim", "sub", "--oidc-organization", "default", "--oidc-first-role", "member"]);
     dir.provider.claims(&[("email", Value::Null)]);
     let browser = dir.browser();
@@ -436,7 +436,7 @@ fn another_claim_names_members_and_never_who_runs_the_installation() {
 }
 
 #[test]
-fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
+fn users_sign_in_only_to_the_named_organization() {
     let dir = TestDir::new(&["--oidc-organization", "acme", "--oidc-first-role", "member"]);
     let page = dir.browser().sign_in().expect(503);
     assert!(is_general(&page) && !page.text.contains("acme"), "{page:?}");
@@ -462,7 +462,7 @@ fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
 }
 
 #[test]
-fn one_node_sends_a_browser_away_and_another_takes_it_back() {
+fn a_callback_may_arrive_at_another_node() {
     // Both have one key, and share neither memory nor store.
     let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
@@ -483,7 +483,7 @@ fn one_node_sends_a_browser_away_and_another_takes_it_back() {
 }
 
 #[test]
-fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
+fn secrets_are_sent_only_to_a_provider_with_a_trusted_certificate() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let (public, certificate) = before(&provider.address);
     provider.ways().public = Some(public.clone());
@@ -507,7 +507,7 @@ fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
 }
 
 #[test]
-fn the_secret_goes_as_the_provider_takes_it_and_a_wrong_one_is_told_to_operators() {
+fn the_client_secret_uses_the_method_of_the_provider() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     provider.ways().takes_forms = true;
     let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
@@ -526,7 +526,7 @@ fn the_secret_goes_as_the_provider_takes_it_and_a_wrong_one_is_told_to_operators
 }
 
 #[test]
-fn without_a_provider_there_is_no_such_way() {
+fn sign_in_routes_do_not_exist_without_a_provider() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     for path in ["/sign-in/oidc", "/sign-in/oidc/callback?code=a&state=b", "/sign-in/oidc?next=//evil.example"] {
@@ -538,7 +538,7 @@ fn without_a_provider_there_is_no_such_way() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
+fn invalid_settings_are_refused_without_showing_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");
     std::fs::write(&secret, SECRET).unwrap();
@@ -602,7 +602,7 @@ fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
 }
 
 #[test]
-fn the_doctor_looks_at_the_provider() {
+fn doctor_checks_the_provider() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let look = |issuer: &str| {
         let mut command = Command::new(MAINSPRING);
@@ -631,7 +631,7 @@ fn the_doctor_looks_at_the_provider() {
 }
 
 #[test]
-fn who_was_removed_comes_back_when_an_admin_says_so_and_a_name_belongs_to_one_person() {
+fn removed_members_return_only_through_an_admin() {
     let dir = TestDir::new(&["--oidc-organization", "default", "--oidc-first-role", "viewer"]);
     let ada = &format!("/api/members/{}", encoded("ada@example.com"));
     dir.browser().sign_in().expect(200);

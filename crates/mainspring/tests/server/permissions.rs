@@ -156,7 +156,7 @@ fn asked_by_another_site(server: &Server, browser: &Client, route: &Route, path:
 }
 
 #[test]
-fn every_route_for_every_role_and_nobody() {
+fn every_route_checks_every_role_and_anonymous_callers() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let ours = Organization::new(&server, "acme");
@@ -211,7 +211,7 @@ fn every_route_for_every_role_and_nobody() {
 }
 
 #[test]
-fn nothing_of_another_organization_is_there() {
+fn resources_of_other_organizations_do_not_exist() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (ours, theirs) = (Organization::new(&server, "acme"), Organization::new(&server, "globex"));

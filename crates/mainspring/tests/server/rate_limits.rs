@@ -17,7 +17,7 @@ fn told_to_wait(reply: &Reply) -> bool {
 }
 
 #[test]
-fn who_guesses_is_told_to_wait_and_nobody_else() {
+fn guessed_credentials_are_rate_limited_without_affecting_others() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "1"]);
     let owner = server.owner();
@@ -41,7 +41,7 @@ fn who_guesses_is_told_to_wait_and_nobody_else() {
 }
 
 #[test]
-fn a_token_has_an_account_of_its_own() {
+fn a_token_has_a_rate_limit_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--rate-limit-per-second", "1", "--anonymous-rate-limit-per-second", "0"];
     let server = Server::start_with(folder.path(), &arguments);

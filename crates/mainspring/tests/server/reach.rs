@@ -48,7 +48,7 @@ fn asked(client: &Client, workflow: &str) -> (String, String, String) {
 }
 
 #[test]
-fn an_organization_reaches_what_is_allowed_for_it_alone() {
+fn allowlist_entries_apply_to_their_organization_only() {
     let hidden = serve(None);
     let on = serve(Some(format!("http://127.0.0.1:{hidden}/")));
     let allow = format!("127.0.0.1:{hidden},acme=127.0.0.1:{on}");

@@ -32,7 +32,7 @@ fn made(client: &Client, fields: &[(&str, Value)]) -> (String, String) {
 }
 
 #[test]
-fn what_is_refused_is_in_the_log_of_whose_credential_it_was() {
+fn rejected_credentials_are_audited_in_their_organization() {
     everywhere(|place| {
         let server = place.start();
         let (ours, others) = (Organization::new(&server, "acme"), Organization::new(&server, "globex"));
@@ -73,7 +73,7 @@ fn what_is_refused_is_in_the_log_of_whose_credential_it_was() {
 }
 
 #[test]
-fn credentials_that_end_in_other_ways_are_known_and_many_refusals_are_some_entries() {
+fn expired_credentials_are_audited_and_repeated_refusals_merged() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let ours = Organization::new(&server, "acme");

@@ -56,7 +56,7 @@ fn signal(client: &Client, id: &str) {
 }
 
 #[test]
-fn a_candidate_that_starts_a_missing_workflow_begins_no_rollout() {
+fn a_candidate_with_a_missing_subworkflow_starts_no_rollout() {
     let nodes = one_node();
     let owner = &nodes.owner;
     sync(owner, "w", definition(1));
@@ -138,7 +138,7 @@ fn last_refusal(client: &Client, path: &str) -> Value {
 const PROMOTES: &str = "{percent: 99, minimum: 1, promote: true, compare: {maxFailureRatePercent: 100}}";
 
 #[test]
-fn an_automatic_promotion_needs_the_present_rights_of_the_member_who_began() {
+fn an_automatic_promotion_needs_current_rights_of_its_member() {
     let nodes = one_node();
     let owner = &nodes.owner;
     let vera = member(&nodes, "vera");

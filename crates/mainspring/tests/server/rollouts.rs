@@ -289,7 +289,7 @@ fn a_workflow_with_a_rollout_keeps_its_definition() {
 }
 
 #[test]
-fn plans_are_checked_and_what_a_rollout_excludes_is_refused() {
+fn rollout_plans_are_checked_and_conflicting_changes_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -474,7 +474,7 @@ fn a_candidate_that_fails_is_aborted_by_one_node_with_its_figures() {
 }
 
 #[test]
-fn a_candidate_that_keeps_its_thresholds_is_promoted_only_if_that_was_chosen() {
+fn a_good_candidate_is_promoted_only_if_configured() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let nodes = nodes(1, store);
     let owner = &nodes.owner;
@@ -547,7 +547,7 @@ fn rollouts_of_an_organization_are_bounded() {
 }
 
 #[test]
-fn a_person_sees_a_bad_effect_on_some_starts_and_takes_it_back() {
+fn a_member_aborts_a_rollout_with_a_bad_effect() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();

@@ -321,7 +321,7 @@ fn overlapping_and_missed_ticks_follow_the_settings() {
 }
 
 #[test]
-fn a_schedule_of_a_removed_owner_stops_and_says_so() {
+fn a_schedule_of_a_removed_owner_stops_with_a_reason() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     NOW.store(parse_rfc3339("2026-02-24T09:59:30Z").unwrap(), Ordering::SeqCst);
     let nodes = Nodes::start(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));

@@ -45,7 +45,7 @@ fn shown_folder() -> Option<tempfile::TempDir> {
 }
 
 #[test]
-fn the_server_s_files_are_not_seen_in_folders_that_scripts_are_shown() {
+fn server_files_in_mounted_folders_are_hidden() {
     let Some(folder) = shown_folder() else { return };
     let environment = [("MAINSPRING_SCRIPTS_KEEP_MINUTES", "60")];
     let server = Server::start_as(folder.path(), "data", &[], &environment);
@@ -78,7 +78,7 @@ fn the_server_s_files_are_not_seen_in_folders_that_scripts_are_shown() {
 
 /// A file cannot be hidden reliably. If the key is in a folder that containers show, scripts are off.
 #[test]
-fn a_key_in_a_folder_that_scripts_are_shown_turns_scripts_off() {
+fn a_key_in_a_mounted_folder_disables_scripts() {
     let Some(shown) = shown_folder() else { return };
     let folder = tempfile::tempdir().unwrap();
     let key = shown.path().join("key");
@@ -97,7 +97,7 @@ fn a_key_in_a_folder_that_scripts_are_shown_turns_scripts_off() {
 
 /// A preloaded library of a step is not loaded by the programs that build the container.
 #[test]
-fn a_preloaded_library_reaches_no_wall() {
+fn a_preloaded_library_does_not_escape_the_container() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let key = folder.path().join(".config/mainspring/key");
@@ -121,7 +121,7 @@ fn a_preloaded_library_reaches_no_wall() {
 
 /// A link in the workspace reveals nothing about the host.
 #[test]
-fn a_working_folder_behind_a_link_tells_nothing() {
+fn a_symlinked_working_folder_reveals_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let links =
@@ -148,7 +148,7 @@ fn a_working_folder_behind_a_link_tells_nothing() {
 /// A folder tree that is too deep is found when the script has ended, since periodic checks rarely see it in so
 /// short a time.
 #[test]
-fn a_workspace_is_settled_when_its_script_has_ended() {
+fn a_workspace_is_checked_after_its_script() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let deep = "mkdir closed; echo kept > kept; perl -e 'chdir \"closed\"; for (1..300) { mkdir \"d\" x 99 or die; \
@@ -164,7 +164,7 @@ fn a_workspace_is_settled_when_its_script_has_ended() {
 /// Names of removed folders that a script guesses do not prevent the removal, and its `PATH` reveals nothing about
 /// the host.
 #[test]
-fn folders_in_the_way_stop_no_removal() {
+fn existing_folders_do_not_prevent_a_removal() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let deep = "mkdir -p .mainspring-removed-{0..6}-0/x; mkdir way; cd way; perl -e 'for (1..330) { mkdir \"d\" or die; \
@@ -225,7 +225,7 @@ X"#;
 
 /// Memory that belongs to no process, without control groups to count it.
 #[test]
-fn memory_that_nobody_counts_is_refused_without_control_groups() {
+fn uncounted_memory_is_refused_without_control_groups() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_as_nobody(folder.path());
     let script = r#"/usr/bin/python3 - <<'X'
@@ -260,7 +260,7 @@ fn score_of(process: &str) -> String {
 
 /// If memory or processor time is short, scripts and workflow code yield to the server.
 #[test]
-fn scripts_go_before_their_server() {
+fn scripts_are_killed_before_their_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -330,7 +330,7 @@ fn workspaces(folder: &Path) -> Vec<PathBuf> {
 
 /// A server removes workspaces at its start and periodically.
 #[test]
-fn workspaces_go_with_their_execution() {
+fn workspaces_are_removed_with_their_execution() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start_with(folder.path(), &["--scripts-keep-minutes", "5"]);
     let owner = server.owner();

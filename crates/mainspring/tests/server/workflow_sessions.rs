@@ -243,7 +243,7 @@ fn lines(caller: &Caller, arguments: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn a_reaper_takes_ended_sessions_that_match_and_no_others() {
+fn a_reaper_gets_matching_ended_sessions_only() {
     everywhere(|place| {
         // Otherwise workspaces of ended executions may be removed before they are looked at.
         let file = place.configure("scriptsKeepMinutes: 600\n").join("workspace");

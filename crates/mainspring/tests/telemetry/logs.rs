@@ -56,7 +56,7 @@ steps: [{id: work, type: bash, env: {A: confidential-value}, command: "echo conf
 }
 
 #[test]
-fn a_command_says_nothing_more_than_it_did_and_a_wrong_level_is_refused() {
+fn commands_log_nothing_by_default_and_reject_wrong_levels() {
     let dir = TestDir::new();
     definition(&dir, "told", "steps: [{id: work, type: bash, command: 'true'}]");
     let (code, _, stderr) = Running::start(dir.mainspring(&["run", "told.yaml"])).end();
@@ -67,7 +67,7 @@ fn a_command_says_nothing_more_than_it_did_and_a_wrong_level_is_refused() {
 }
 
 #[test]
-fn a_node_tells_its_beginning_and_its_end_unless_it_is_to_be_silent() {
+fn a_node_logs_its_start_and_end_unless_off() {
     for (level, told) in [(None, true), (Some("off"), false)] {
         let dir = TestDir::new();
         let mut command = dir.mainspring(&["node", "--log-format", "json"]);

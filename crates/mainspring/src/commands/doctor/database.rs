@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_is_weighed() {
+    fn properties_of_the_server_give_states() {
         let address = "postgres://u:secret@h/d";
         let table = [
             (version(&server(), address), State::Ok, "PostgreSQL 15.4"),

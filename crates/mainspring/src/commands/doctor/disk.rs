@@ -192,7 +192,7 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn every_bound_is_one() {
+    fn every_disk_threshold_gives_its_state() {
         const GIB: u64 = 1024 * 1024 * 1024;
         let table = [
             (sync(0), State::Warning, "no disk achieves"),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_weighed() {
+    fn findings_give_states() {
         const NOW: u64 = 1_800_000_000_000;
         let here = env!("CARGO_PKG_VERSION");
         let table = [

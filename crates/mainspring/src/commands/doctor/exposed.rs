@@ -45,7 +45,7 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn metrics_for_everybody_are_warned_of() {
+    fn public_metrics_give_a_warning() {
         let table = [
             ("127.0.0.1:9464", State::Ok, "this machine alone"),
             ("[::1]:9464", State::Ok, "this machine alone"),

@@ -104,7 +104,7 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn what_is_found_is_named() {
+    fn stuck_approvals_are_named() {
         let of = |checked, stuck: usize, is_cut| {
             let stuck = (0..stuck).map(|number| (format!("e{number}"), "ship".to_string())).collect();
             Found { checked, stuck, is_cut }.check()

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_says_is_weighed() {
+    fn properties_of_the_host_give_states() {
         let all = |keys: &[(&str, &str)]| Value::map(keys.iter().map(|(key, _)| (*key, Value::from(true))));
         let table = [
             (held(&all(&HOLDS)), State::Ok, "seccomp"),

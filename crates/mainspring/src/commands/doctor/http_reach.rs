@@ -59,7 +59,7 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn what_is_allowed_is_told_and_what_is_for_nobody_is_warned_of() {
+    fn allowed_addresses_are_listed_and_unused_entries_warned() {
         let known = || Some(Ok(vec!["default".to_string(), "acme".into()]));
         let table = [
             (of("", known), State::Ok, "the public internet alone"),

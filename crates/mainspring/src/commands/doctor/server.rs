@@ -202,7 +202,7 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn what_the_server_says_is_weighed() {
+    fn responses_of_the_server_give_states() {
         let at = |text: &str| Address::parse(text).unwrap();
         let date = |text: &'static str| HeaderMap::from_iter([(DATE, HeaderValue::from_static(text))]);
         let body = |text: &str| Value::map([("error", Value::from(text))]);

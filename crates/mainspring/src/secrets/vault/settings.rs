@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_an_address_and_one_way_to_log_in() {
+    fn a_server_has_an_address_and_one_login_method() {
         assert_eq!(read("null"), Ok(None));
         let given = read(r#"{"address": "https://v:8200/x", "token": {"env": "T"}, "namespace": "a/b"}"#);
         assert_eq!(given.unwrap().unwrap().variable(), Some("T"));
