@@ -85,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bug_that_nobody_knows_is_not_looked_for() {
+    fn an_unknown_bug_is_an_error() {
         assert!(run(&repository_root(), &["no-such-bug".to_owned()]).unwrap_err().contains("has no bug no-such-bug"));
     }
 
     #[test]
-    fn what_is_not_as_the_table_says_is_told() {
+    fn differences_from_the_table_are_reported() {
         let row = Row { name: "a".to_owned(), seed: 3, rule: "made before".to_owned(), line: 1 };
         let check = |found: Option<(u64, &str)>, expected: Option<&str>| {
             let found = found.map(|(seed, why)| Found { seed, why: why.to_owned() });

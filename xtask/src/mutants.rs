@@ -96,7 +96,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn each_file_is_asked_for() {
+    fn each_file_is_an_argument() {
         let check = |files: &[&str], tests: &[&str], expected: &str| {
             let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
             assert_eq!(arguments(&files, tests).join(" "), format!("mutants --output target/mutants {expected}"));
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_not_a_success() {
+    fn a_missing_file_is_a_failure() {
         let empty = tempfile::tempdir().unwrap();
         assert!(run(empty.path(), &["a.rs".to_owned()]).unwrap_err().contains("no file a.rs"));
     }
 
     #[test]
-    fn what_was_missed_is_told_and_what_never_ended_was_noticed() {
+    fn missed_mutants_are_reported_and_timeouts_count_as_caught() {
         let one = "a.rs:1:1: replace f with ()\n";
         let check = |code, missed, expected: Result<(), &str>| match (verdict(code, missed), expected) {
             (Ok(_), Ok(())) => {}
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_that_explains_is_there() {
+    fn the_documentation_page_exists() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         assert!(root.join(EXPLAINED).is_file());
     }

@@ -66,7 +66,7 @@ mod tests {
     use super::{NEEDS, missing_where};
 
     #[test]
-    fn each_need_is_asked_for_and_named_with_its_remedy() {
+    fn each_missing_program_is_named_with_its_remedy() {
         assert_eq!(missing_where(&|_| true), Vec::<String>::new());
         for need in &NEEDS {
             let said = missing_where(&|program| !need.programs.contains(&program));

@@ -115,7 +115,7 @@ mod tests {
     const PATCH: &str = "--- a/b/one.txt\n+++ b/b/one.txt\n@@ -1 +1 @@\n-one\n+two\n";
 
     #[test]
-    fn a_copy_is_broken_and_restored_and_the_repository_is_not_touched() {
+    fn a_copy_is_patched_and_restored_without_repository_changes() {
         let root = tempfile::tempdir().unwrap();
         let (from, to) = (root.path().join("from"), root.path().join("to"));
         fs::create_dir_all(from.join("b")).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_says_where_the_simulator_is_or_what_is_wrong() {
+    fn cargo_output_gives_the_simulator_or_the_errors() {
         let lines = b"{\"target\":{\"name\":\"other\"},\"executable\":\"/o\"}\n{\"target\":{\"name\":\"cluster\"},\"executable\":\"/c\"}\n{\"message\":{\"rendered\":\"error: no\"}}\n";
         assert_eq!(program(lines), Some(PathBuf::from("/c")));
         assert_eq!(program(b""), None);

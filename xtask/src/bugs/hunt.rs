@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-const TEST: &str = "no_rule_breaks_among_nodes";
+const TEST: &str = "random_cluster_runs_keep_all_rules";
 const SEEDS_VARIABLE: &str = "MAINSPRING_SEEDS";
 
 /// This variable is unset, since the seeds of the table are for the default number of executions.
@@ -82,7 +82,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_words_of_the_seed_are_found() {
+    fn the_message_of_the_seed_is_found() {
         let said = "running 1 test\nthread panicked\n1 seeds:\nseed 12: at 5 ms: made before\nseed 13: more\n";
         assert_eq!(why(said, 12).as_deref(), Some("at 5 ms: made before"));
         assert_eq!(why(said, 1), None);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_says_more_than_the_name() {
+    fn comments_that_repeat_the_name_are_found() {
         check("The tenant.", "tenant: u64,", Some("echoes"));
         check("Its retry policies.", "pub(crate) retry_policy: u64,", Some("echoes"));
         check("A retry policy.", "#[derive(A)]\nstruct RetryPolicy;", Some("echoes"));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrogative_says_nothing() {
+    fn interrogative_comments_are_found() {
         check("Whose.", "tenant: u64,", Some("questions"));
         check("Which.", "tenant: u64,", Some("questions"));
         check("Whose it is.", "tenant: u64,", None);

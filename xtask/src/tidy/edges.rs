@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn neighbors_do_not_know_each_other() {
+    fn crates_of_one_layer_are_independent() {
         check_edge("mainspring-kernel", "mainspring-sandbox", Some("layer 0a"));
         check_edge("mainspring-effects", "mainspring-store", Some("layer 0b"));
     }
 
     #[test]
-    fn the_tool_stands_beside_the_layers() {
+    fn xtask_is_outside_of_the_layers() {
         check_edge("xtask", "clap", None);
         check_edge("mainspring-kernel", "xtask", Some("no part of the product"));
         check_edge("xtask", "mainspring-kernel", Some("beside the layers"));

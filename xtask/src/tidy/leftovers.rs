@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_half_done() {
+    fn leftover_words_are_found() {
         for word in WORDS {
             check(SOURCE, &format!("// fine\n// {word}: later\n"), &[(2, word)]);
             check("a.sql", &format!("-- {word}\n"), &[(1, word)]);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn macros_of_the_half_done() {
+    fn leftover_macros_are_found() {
         check(SOURCE, "fn a() {\n    todo!()\n}\n", &[(2, "todo!")]);
         check(SOURCE, "fn a() { assert!(unimplemented!(\"b\")) }\n", &[(1, "unimplemented!")]);
         check(SOURCE, "fn a() { dbg!(1); }\n", &[(1, "dbg!")]);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_ignored_for_a_reason() {
+    fn an_ignored_test_has_a_reason() {
         check(SOURCE, "#[test]\n#[ignore]\nfn a() {}\n", &[(2, "why")]);
         check(SOURCE, "#[test]\n#[ignore = \"needs a network\"]\nfn a() {}\n", &[]);
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_one_machine() {
+    fn machine_paths_are_found() {
         for path in MACHINE_PATHS {
             check("a.md", &format!("see {path}ada/notes\n"), &[(1, "machine")]);
             check(SOURCE, &format!("const A: &str = \"file://{path}ada\";\n"), &[(1, "machine")]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn unparsable_sources_are_reported() {
         check(SOURCE, "fn a() {\n", &[(1, "not Rust")]);
     }
 }

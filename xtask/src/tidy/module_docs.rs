@@ -20,7 +20,7 @@ mod tests {
     use crate::tidy::tests::{assert_found, repository};
 
     #[test]
-    fn a_file_says_first_what_it_is_for() {
+    fn a_file_starts_with_its_purpose() {
         let files = [
             ("crates/a/src/good.rs", "//! One noun.\n\nuse b;\n"),
             ("crates/a/src/late.rs", "use b;\n//! One noun.\n"),
