@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn mistakes_are_named_with_their_places() {
         let check = |text: &str, expected: &str| {
             let errors = read(text).unwrap_err();
             assert!(errors.iter().any(|error| error.contains(expected)), "{text}: {errors:?}");

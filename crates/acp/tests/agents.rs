@@ -163,7 +163,7 @@ async fn the_prompt_is_sent_after_the_session_is_recorded() {
 }
 
 #[tokio::test]
-async fn another_process_loads_the_session_and_a_decision_holds_for_the_same_call() {
+async fn decision_survives_session_load_by_another_process() {
     let mut bench = Bench::new("loads");
     let (question, handle) = asked(bench.performed().await);
     bench.runners = Bench::new("loads").runners;
@@ -189,7 +189,7 @@ async fn another_process_loads_the_session_and_a_decision_holds_for_the_same_cal
 }
 
 #[tokio::test]
-async fn an_agent_that_ends_continues_if_it_can_load_its_session() {
+async fn agent_continues_after_its_exit_if_it_loads_sessions() {
     let mut bench = Bench::new("dies");
     let (_, handle) = asked(bench.performed().await);
     assert_eq!(bench.file("sessions"), "new\nload s-1\n");
@@ -199,7 +199,7 @@ async fn an_agent_that_ends_continues_if_it_can_load_its_session() {
 }
 
 #[tokio::test]
-async fn without_sessions_that_load_the_attempt_is_interrupted() {
+async fn attempt_is_interrupted_if_sessions_cannot_be_loaded() {
     let mut bench = Bench::new("asks");
     let (_, handle) = asked(bench.performed().await);
     bench.runners = Bench::new("asks").runners;
@@ -233,7 +233,7 @@ async fn a_cancellation_is_sent_and_ends_the_process() {
 }
 
 #[tokio::test]
-async fn an_agent_that_ends_while_people_decide_is_noticed() {
+async fn agent_exit_during_a_permission_request_is_detected() {
     let mut bench = Bench::new("asks");
     let (_, handle) = asked(bench.performed().await);
     bench.progress(handle, Value::Null);

@@ -211,7 +211,7 @@ mod tests {
         "results": [{"output": 1}], "messages": ["one", "two"]}"#;
 
     #[test]
-    fn messages_stand_where_they_were_read() {
+    fn messages_keep_their_positions() {
         let turns = format!(r#"[{CALL}, {{"answer": {{"text": "done"}}, "rejected": "no", "messages": ["three"]}}]"#);
         assert_eq!(
             picture(&format!(r#"{{"goal": "g", "messages": ["zero"], "tools": ["s.*"], "turns": {turns}}}"#)),

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_however_their_lines_end() {
+    fn events_are_parsed_with_any_line_ending() {
         check(b"event: a\ndata: {}\n\n", &["{}"]);
         check(b"data:{}\r\n\r\ndata: 1\rdata: 2\r\rdata:  x\n\n", &["{}", "1\n2", " x"]);
         check(b": breath\n\n\n\ndata\n\nid: 3\n\ndatax: 1\n\ndata: x\n\n", &["", "x"]);
