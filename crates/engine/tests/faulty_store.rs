@@ -169,7 +169,7 @@ async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<StoreFaults>, Arc<Stu
 }
 
 /// The lease expires in the store: the node joins under another name and acquires its partitions again.
-async fn lives_anew(store: &MemoryStore, engine: &Engine, faults: &StoreFaults) {
+async fn rejoin_as_new_node(store: &MemoryStore, engine: &Engine, faults: &StoreFaults) {
     let name = store.cluster_view().unwrap().nodes[0].name.clone();
     faults.take_is_shut.store(true, Ordering::SeqCst);
     store.leave(&name).unwrap();
@@ -184,7 +184,7 @@ fn local_attempts_survive_a_reacquired_partition() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, faults, executor, execution) = node_at_work(&store).await;
-        lives_anew(&store, &engine, &faults).await;
+        rejoin_as_new_node(&store, &engine, &faults).await;
         faults.take_is_shut.store(false, Ordering::SeqCst);
         until(async || faults.remote_reads.load(Ordering::SeqCst) > 0).await;
         // Inputs are received behind the load of the journal.
@@ -203,7 +203,7 @@ fn pending_receipts_survive_a_reacquired_partition() {
     block_on(async {
         let (engine, faults, executor, execution) = node_at_work(&store).await;
         faults.post_is_shut.store(true, Ordering::SeqCst);
-        lives_anew(&store, &engine, &faults).await;
+        rejoin_as_new_node(&store, &engine, &faults).await;
         executor.may_end.add_permits(9);
         until(async || faults.posts.load(Ordering::SeqCst) > 0).await;
         faults.take_is_shut.store(false, Ordering::SeqCst);

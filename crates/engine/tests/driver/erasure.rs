@@ -83,7 +83,7 @@ fn a_committed_receipt_is_not_stored_as_late() {
             let steps = Steps::new();
             let engine = engine(hooked, Executors::new(vec![steps.clone()]), None);
             let execution = engine.start(request(BASH)).await.unwrap().execution;
-            until(async || steps.begun() == 1).await;
+            until(async || steps.started_count() == 1).await;
             is_lost.store(true, Ordering::SeqCst);
             steps.end_one();
             until(async || status(&store, execution) == "completed" && !is_lost.load(Ordering::SeqCst)).await;

@@ -55,7 +55,7 @@ impl Steps {
         Self { begun, stopped, may_end: Semaphore::new(0), is_stubborn }
     }
 
-    pub(crate) fn begun(&self) -> u32 {
+    pub(crate) fn started_count(&self) -> u32 {
         self.begun.load(Ordering::SeqCst)
     }
 
@@ -112,7 +112,7 @@ async fn quarantined_at_work(
     let engine = engine(hooked, Executors::new(vec![steps.clone()]), sharing);
     until(async || !engine.owned_partitions().is_empty()).await;
     let execution = engine.start(request(BASH)).await.unwrap().execution;
-    until(async || steps.begun() == 1).await;
+    until(async || steps.started_count() == 1).await;
     let unreadable = InboxMessage { execution, partition: 0, id: UNREADABLE.into(), body: vec![7], enqueued_at: 0 };
     store.enqueue(&EnqueueRequest::of(&inbox::sealed(&[1; 32], unreadable), 1)).unwrap();
     until(async || steps.stopped() == 1).await;
@@ -153,7 +153,7 @@ fn a_receipt_during_the_quarantine_counts_after_a_release() {
             until(async || store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().len() == 2).await;
             release(&store, execution);
             until(async || status(&store, execution) == "completed").await;
-            assert_eq!(steps.begun(), 1);
+            assert_eq!(steps.started_count(), 1);
             engine.drain().await;
         });
     }
@@ -171,7 +171,7 @@ fn an_attempt_running_at_the_release_is_awaited() {
             engine.signal(execution, "s".into(), "go".into(), Value::Null).await.unwrap();
             steps.end_one();
             until(async || status(&store, execution) == "completed").await;
-            assert_eq!(steps.begun(), 1);
+            assert_eq!(steps.started_count(), 1);
             engine.drain().await;
         });
     }

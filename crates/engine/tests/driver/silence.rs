@@ -40,7 +40,7 @@ fn an_unanswered_last_commit_does_not_stop_heartbeats() {
         let engine = engine(hooked, Executors::new(vec![steps.clone()]), lease(LEASE_MS));
         until(async || !engine.owned_partitions().is_empty()).await;
         let execution = engine.start(request(BASH)).await.unwrap().execution;
-        until(async || steps.begun() == 1).await;
+        until(async || steps.started_count() == 1).await;
         let began = std::time::Instant::now();
         until(async || engine.owned_partitions().is_empty() || began.elapsed().as_millis() as u64 > 3 * LEASE_MS).await;
         assert_eq!(
@@ -118,7 +118,7 @@ fn a_node_with_an_embedded_store_waits_for_it_to_be_writable() {
         is_full.store(false, Ordering::SeqCst);
         let execution = started.await.unwrap().unwrap().execution;
         until(async || engine.problem().is_none()).await;
-        until(async || steps.begun() == 1).await;
+        until(async || steps.started_count() == 1).await;
         steps.end_one();
         until(async || status(&store, execution) == "completed").await;
         engine.drain().await;

@@ -11,21 +11,21 @@ fn a_wrong_clock_releases_partitions_until_it_is_corrected() {
         bench.heartbeat();
         bench.submit();
         bench.write();
-        bench.seen();
+        bench.take_outputs();
         // Changed at a heartbeat. A clock that is set far ahead expires the lease at once.
         bench.wall_ms = NOW.saturating_add_signed(ahead_ms);
         bench.heartbeat();
         let is_over = ahead_ms >= 9_000;
         assert_eq!(
-            bench.seen(),
+            bench.take_outputs(),
             if is_over { "kill 1, lost [0], acquired [0], released 1, running 0" } else { "released 1, running 1" }
         );
         bench.heartbeat();
-        assert_eq!(bench.seen(), "", "{ahead_ms}: it takes nothing");
+        assert_eq!(bench.take_outputs(), "", "{ahead_ms}: it takes nothing");
         assert_eq!(store.cluster_view().unwrap().holders, [], "{ahead_ms}: others may take it");
         bench.wall_ms = NOW + 2_000;
         bench.heartbeat();
-        assert!(bench.seen().ends_with("acquired [0]"), "{ahead_ms}");
+        assert!(bench.take_outputs().ends_with("acquired [0]"), "{ahead_ms}");
     }
 }
 
