@@ -328,7 +328,7 @@ for _ in range(3):
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         for is_noticed in [true, false] {
-            let store = claimed_anew(&path);
+            let store = with_new_commit(&path);
             replace(&connection::log_of(&path), b"of another");
             let before = fs::read(&path).unwrap();
             assert!(!is_noticed || store.check_files().is_err());
@@ -341,7 +341,7 @@ for _ in range(3):
         }
     }
 
-    fn claimed_anew(path: &Path) -> SqliteStore {
+    fn with_new_commit(path: &Path) -> SqliteStore {
         let store = claimed(path);
         assert_eq!(begin(&store, 1), Ok(vec![PartOutcome::Durable]));
         store
