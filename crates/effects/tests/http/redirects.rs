@@ -22,8 +22,8 @@ async fn arriving(status: u16, method: &str) -> Asked {
     let result = done(run(&server.url("/"), params).await);
     assert_eq!(at(&result, "redirects"), &Value::from(1u64));
     assert_eq!(at(&result, "url"), &Value::from(server.url("/end")));
-    server.asked().await;
-    server.asked().await
+    server.next_request().await;
+    server.next_request().await
 }
 
 #[tokio::test]
@@ -52,8 +52,8 @@ async fn methods_change_by_the_standard() {
     }
     let mut server = sending_on(303).await;
     done(run(&server.url("/"), [("method", "HEAD".into())]).await);
-    server.asked().await;
-    assert_eq!(server.asked().await.line, "HEAD /end HTTP/1.1");
+    server.next_request().await;
+    assert_eq!(server.next_request().await.line, "HEAD /end HTTP/1.1");
 }
 
 #[tokio::test]
@@ -82,7 +82,8 @@ async fn credentials_are_dropped_after_a_change_of_origin() {
         ("headers", Value::map(headers.map(|name| (name, Value::from("mine"))))),
     ];
     done(run(&home.url("/"), params).await);
-    let (first, abroad, last) = (home.asked().await, other_origin.asked().await, home.asked().await);
+    let (first, abroad, last) =
+        (home.next_request().await, other_origin.next_request().await, home.next_request().await);
     for name in ["authorization", "cookie", "proxy-authorization", "x-api-key", "idempotency-key"] {
         assert!(first.header(name).is_some(), "{name}");
         assert_eq!((abroad.header(name), last.header(name)), (None, None), "{name}");

@@ -17,7 +17,7 @@ async fn a_request_is_sent_unchanged() {
         ("body", Value::map([("a", Value::from(1u64))])),
     ];
     done(run(&server.url("/p?x=%20#fragment"), params).await);
-    let asked = server.asked().await;
+    let asked = server.next_request().await;
     assert_eq!(asked.line, "PUT /p?x=%20&q=a+b HTTP/1.1");
     assert_eq!(asked.header("host"), Some(format!("127.0.0.1:{}", server.port).as_str()));
     assert_eq!(asked.header("x-own"), Some("1"));
@@ -43,7 +43,7 @@ async fn content_length_is_sent_with_bodies_only() {
             params[1] = ("body", body.into());
         }
         done(run(&server.url("/"), params).await);
-        let asked = server.asked().await;
+        let asked = server.next_request().await;
         assert_eq!((asked.header("content-length"), asked.header("transfer-encoding")), (length, None), "{method}");
         assert_eq!(asked.body, body.unwrap_or_default());
     }
@@ -57,7 +57,7 @@ async fn attempts_share_the_key_unless_configured_per_attempt() {
     for (number, key_per_attempt) in [(1, false), (2, false), (1, true), (2, true)] {
         let attempt = attempt_number(number, &server.url("/"), [("method", "POST".into())]);
         done(perform(&http, &mainspring_kernel::effect::Attempt { key_per_attempt, ..attempt }).await);
-        keys.push(server.asked().await.header("idempotency-key").unwrap().to_owned());
+        keys.push(server.next_request().await.header("idempotency-key").unwrap().to_owned());
     }
     let key = "ab".repeat(32);
     assert_eq!(keys, [key.clone(), key.clone(), format!("{key}-1"), format!("{key}-2")]);
@@ -85,7 +85,7 @@ async fn invalid_requests_are_not_sent() {
     let params = [("headers", Value::map([("Host", Value::from("other.test"))]))];
     let failure = assert_failed(run(&server.url("/"), params).await, "http_parameter_invalid", Class::Invalid);
     assert!(failure.message.starts_with("`headers.Host`: "), "{}", failure.message);
-    assert_eq!(server.asked_count(), 0);
+    assert_eq!(server.unread_requests(), 0);
 }
 
 #[tokio::test]

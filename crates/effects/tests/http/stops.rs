@@ -41,7 +41,7 @@ async fn a_stop_ends_the_wait_for_a_response() {
         let (cancel_handle, stop) = CancelHandle::pair();
         let attempt = attempt(&server.url("/"), []);
         let work = tokio::spawn(async move { http_to("127.0.0.1").perform(&attempt, stop).await });
-        server.begun().await;
+        server.response_started().await;
         cancel_handle.cancel();
         assert_stopped(work.await.unwrap(), true);
         server.closed().await;
@@ -54,7 +54,7 @@ async fn nothing_is_sent_after_the_stop() {
     let (cancel_handle, stop) = CancelHandle::pair();
     cancel_handle.cancel();
     assert_stopped(http_to("127.0.0.1").perform(&attempt(&server.url("/"), []), stop.clone()).await, false);
-    assert_eq!(server.asked_count(), 0);
+    assert_eq!(server.unread_requests(), 0);
     // Not even a lookup is made.
     let resolver = Scripted::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let http = Http::new(HttpOptions { resolver: resolver.clone(), ..HttpOptions::default() });

@@ -143,7 +143,7 @@ async fn redirects_from_https_to_http_are_refused() {
     let (server, plain) = (Secure::start(&["h2"]).await, server::Server::with("").await);
     let url = server.url("localhost", &format!("/to?{}", plain.url("/")));
     assert_failed(perform(&server.trusting(), &attempt(&url, [])).await, "http_redirect_insecure", Class::Policy);
-    assert_eq!(plain.asked_count(), 0);
+    assert_eq!(plain.unread_requests(), 0);
     let url = server.url("localhost", &format!("/to?{}", server.url("localhost", "/end")));
     done(perform(&server.trusting(), &attempt(&url, [])).await);
 }
