@@ -215,7 +215,7 @@ fn make_journal(dir: &TestDir, sql: &str) {
 }
 
 /// Runs a command as the user `nobody`, since permissions do not apply to root.
-fn by_nobody(dir: &TestDir, command: Command) -> Command {
+fn as_user_nobody(dir: &TestDir, command: Command) -> Command {
     if !rustix::process::getuid().is_root() {
         return command;
     }
@@ -235,7 +235,7 @@ fn unusable_environments_are_named_and_nothing_runs() {
         let dir = TestDir::new();
         let command = dir.run("e", &definition);
         spoil(&dir);
-        let command = if what.contains("of others") { by_nobody(&dir, reachable(&dir, command)) } else { command };
+        let command = if what.contains("of others") { as_user_nobody(&dir, reachable(&dir, command)) } else { command };
         let answer = call(command, &request(&definition));
         assert_refused(what, &answer, *exit, said);
         assert!(!dir.workspace().join("ran").exists(), "{what}");

@@ -55,7 +55,7 @@ fn mainspring(dir: &TestDir, arguments: &[&str]) -> Answer {
 }
 
 #[track_caller]
-fn assert_said(printed: &str, said: &[&str]) {
+fn assert_printed(printed: &str, said: &[&str]) {
     for text in said {
         assert!(printed.contains(text), "{text:?} is not said:\n{printed}");
     }
@@ -77,11 +77,11 @@ fn a_gate_of_a_child_is_shown_and_approved_at_its_parent() {
             let answer = mainspring(&dir, look);
             assert_eq!(answer.exit, Some(0), "{look:?}: {answer:?}");
             let said = ["p1 waiting_approval", "waits at `sub/gate`: Child?", "mainspring approve p1    or"];
-            assert_said(&answer.stdout, &said);
+            assert_printed(&answer.stdout, &said);
         }
         let approved = mainspring(&dir, &[&["approve", "p1"], step].concat());
         assert_eq!(approved.exit, Some(0), "{approved:?}");
-        assert_said(&approved.stdout, &["Child?", "✓ sub", "✓ last", "p1 completed"]);
+        assert_printed(&approved.stdout, &["Child?", "✓ sub", "✓ last", "p1 completed"]);
         assert_eq!(log(&dir), "child\nparent\n");
         let again = mainspring(&dir, &["approve", "p1"]);
         assert_eq!(again.exit, Some(20), "{again:?}");
@@ -93,7 +93,7 @@ fn yes_approves_children() {
     let dir = dir();
     let answer = mainspring(&dir, &["run", "wide.yaml", "--id", "p1", "--yes"]);
     assert_eq!(answer.exit, Some(0), "{answer:?}");
-    assert_said(&answer.stdout, &["p1 completed"]);
+    assert_printed(&answer.stdout, &["p1 completed"]);
     assert_eq!(log(&dir), "child\nchild\n");
 }
 
@@ -102,7 +102,7 @@ fn a_denial_in_a_child_cancels_its_parent() {
     let dir = dir();
     mainspring(&dir, &["run", "one.yaml", "--id", "p1"]);
     let denied = mainspring(&dir, &["deny", "p1"]);
-    assert_said(&denied.stdout, &["p1 cancelled", "approval_denied"]);
+    assert_printed(&denied.stdout, &["p1 cancelled", "approval_denied"]);
     assert_eq!((denied.exit, log(&dir).as_str()), (Some(0), ""), "{denied:?}");
 }
 
@@ -148,7 +148,7 @@ fn json_lists_all_approvals() {
 fn a_decision_needs_the_step_if_several_approvals_are_open() {
     let dir = dir();
     let ran = mainspring(&dir, &["run", "wide.yaml", "--id", "p1"]);
-    assert_said(&ran.stdout, &["mainspring deny p1 --step far/inner/gate", "mainspring approve p1 --step gate "]);
+    assert_printed(&ran.stdout, &["mainspring deny p1 --step far/inner/gate", "mainspring approve p1 --step gate "]);
     for (step, exit, said) in [
         (&[][..], 10, "name one with --step: gate, near/gate, far/inner/gate"),
         (&["--step", "none"], 20, "open are: gate, near/gate, far/inner/gate"),
@@ -156,7 +156,7 @@ fn a_decision_needs_the_step_if_several_approvals_are_open() {
     ] {
         let answer = mainspring(&dir, &[&["approve", "p1"], step].concat());
         assert_eq!(answer.exit, Some(exit), "{answer:?}");
-        assert_said(&answer.stderr, &[said]);
+        assert_printed(&answer.stderr, &[said]);
     }
     // A full path takes precedence over a suffix: `gate` is the approval of the execution itself.
     for (step, left) in [("gate", 2), ("inner/gate", 1), ("near/gate", 0)] {
@@ -178,5 +178,5 @@ fn a_run_waits_for_the_expiry_of_a_childs_approval() {
         std::thread::yield_now();
     }
     let answer = mainspring(&dir, &["resume", "p1"]);
-    assert_said(&answer.stdout, &["p1 completed"]);
+    assert_printed(&answer.stdout, &["p1 completed"]);
 }

@@ -77,12 +77,12 @@ impl Told {
 }
 
 /// All files and folders below a folder, with mode and contents.
-fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+fn files_below(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, metadata) = (entry.path(), entry.metadata().unwrap());
         if metadata.is_dir() {
-            found.extend(everything(&path));
+            found.extend(files_below(&path));
         }
         let is_file = metadata.is_file() && !metadata.file_type().is_socket();
         let bytes = if is_file { fs::read(&path).unwrap() } else { Vec::new() };
@@ -93,10 +93,10 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 /// Runs `doctor` on a folder without an engine, and checks that no byte changes.
 #[track_caller]
-fn look(dir: &TestDir, arguments: &[&str]) -> Told {
-    let before = everything(dir.root());
-    let told = look_as(dir.mainspring(&[]), arguments);
-    let after = everything(dir.root());
+fn doctor(dir: &TestDir, arguments: &[&str]) -> Told {
+    let before = files_below(dir.root());
+    let told = doctor_with(dir.mainspring(&[]), arguments);
+    let after = files_below(dir.root());
     let names = |files: &BTreeMap<PathBuf, _>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&after), names(&before), "something was made, or is gone");
     assert!(after == before, "something was changed");
@@ -104,7 +104,7 @@ fn look(dir: &TestDir, arguments: &[&str]) -> Told {
 }
 
 #[track_caller]
-fn look_as(mut command: Command, arguments: &[&str]) -> Told {
+fn doctor_with(mut command: Command, arguments: &[&str]) -> Told {
     command.args(["doctor", "--json"]).args(arguments);
     Told::of(call(command, b""))
 }
@@ -152,7 +152,7 @@ fn set_mode(path: &Path, mode: u32) {
 fn doctor_reports_ok_and_changes_nothing() {
     let dir = dir();
     for arguments in [&[][..], &["--deep"]] {
-        let told = look(&dir, arguments);
+        let told = doctor(&dir, arguments);
         told.expect_broken(&[]).expect("settings", "ok", "all as usual").expect(
             "key",
             "ok",
@@ -167,11 +167,11 @@ fn doctor_reports_ok_and_changes_nothing() {
             .expect("sandbox", "ok", "seccomp")
             .expect("server", "skipped", "--server");
     }
-    look(&dir, &[]).expect("journals", "skipped", "--deep").expect("audit logs", "skipped", "--deep");
+    doctor(&dir, &[]).expect("journals", "skipped", "--deep").expect("audit logs", "skipped", "--deep");
     let newest = SqliteStore::inspect(&journal(&dir), true).unwrap().newest_frame_ms().unwrap().unwrap();
     let row = SqliteStore::open_read_only(&journal(&dir)).unwrap().execution_by_id("e2").unwrap().unwrap();
     assert_eq!(Some(newest), row.completed_at, "the last frame is that of the end");
-    look(&dir, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
+    doctor(&dir, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
 }
 
 /// This process owns the folder, and another program removes its files.
@@ -188,7 +188,7 @@ fn a_process_with_deleted_store_files_is_found() {
         let dir = dir();
         let home = DataDir::new(data(&dir));
         let _held = home.hold(&dir.key()).unwrap();
-        let looked = || look_as(dir.mainspring(&[]), &[]);
+        let looked = || doctor_with(dir.mainspring(&[]), &[]);
         looked().expect("files", "skipped", "has not opened the store");
         let store = SqliteStore::open(&home.journal()).unwrap();
         looked().expect("files", "ok", "are those that the process");
@@ -196,7 +196,7 @@ fn a_process_with_deleted_store_files_is_found() {
         looked().expect("files", "broken", words);
         drop(store);
     }
-    look(&dir(), &[]).expect("files", "ok", "no process has the store open");
+    doctor(&dir(), &[]).expect("files", "ok", "no process has the store open");
 }
 
 #[test]
@@ -217,13 +217,13 @@ fn text_output_ends_with_the_verdict() {
 #[test]
 fn doctor_creates_no_files() {
     let dir = TestDir::new();
-    let told = look(&dir, &[]);
+    let told = doctor(&dir, &[]);
     told.expect_broken(&[]).expect("folder", "warning", "not there yet").expect("store", "skipped", "none yet");
     told.expect("sync", "skipped", "no folder").expect("key", "ok", "none yet");
     fs::create_dir_all(data(&dir)).unwrap();
     set_mode(&data(&dir), 0o700);
     File::create(journal(&dir)).unwrap();
-    let told = look(&dir, &["--deep"]);
+    let told = doctor(&dir, &["--deep"]);
     told.expect_broken(&[]).expect("format", "ok", "nothing is in it yet").expect("log", "ok", "nothing was written");
     told.expect("quarantine", "skipped", "older").expect("journals", "skipped", "nothing is in the store yet");
 }
@@ -241,7 +241,7 @@ fn the_wal_of_a_crash_is_read_and_kept() {
         for ending in ["", "-wal"].into_iter().chain(has_index.then_some("-shm")) {
             fs::copy(format!("{}{ending}", path.display()), format!("{}{ending}", journal(&dir).display())).unwrap();
         }
-        let told = look(&dir, &["--deep"]);
+        let told = doctor(&dir, &["--deep"]);
         told.expect_broken(&["quarantine"]).expect("quarantine", "broken", "e1 (stands in the log alone)");
         told.expect("quarantine", "broken", "mainspring verify e1").expect("integrity", "ok", "sound");
     }
@@ -288,7 +288,7 @@ fn check_damages(table: &[Damage]) {
     for (damage, broken, said) in table {
         let dir = dir();
         damage(&dir);
-        look(&dir, &[]).expect_broken(broken).expect(broken[0], "broken", said);
+        doctor(&dir, &[]).expect_broken(broken).expect(broken[0], "broken", said);
     }
 }
 
@@ -357,11 +357,11 @@ fn risks_are_warnings() {
     for (damage, check, said) in table {
         let dir = dir();
         damage(&dir);
-        look(&dir, &[]).expect_broken(&[]).expect(check, "warning", said);
+        doctor(&dir, &[]).expect_broken(&[]).expect(check, "warning", said);
     }
     let dir = dir();
     tamper(&dir, "PRAGMA user_version = 3");
-    look(&dir, &["--deep"]).expect("approvals", "skipped", "older").expect("journals", "skipped", "older");
+    doctor(&dir, &["--deep"]).expect("approvals", "skipped", "older").expect("journals", "skipped", "older");
 }
 
 #[test]
@@ -369,7 +369,7 @@ fn settings_are_listed_with_origins_and_without_secrets() {
     let dir = dir();
     let path = dir.root().join("home/.config/mainspring/config.yaml");
     fs::write(&path, format!("dataDir: {}\nleaseSeconds: 7\n", data(&dir).display())).unwrap();
-    let told = look(&dir, &["--rate-limit-per-second", "9"]);
+    let told = doctor(&dir, &["--rate-limit-per-second", "9"]);
     told.expect_broken(&[]).expect("settings", "ok", "rateLimitPerSecond 9 (flag)");
     let origin = support::at(&told.checks["settings"], "detail.settings.leaseSeconds");
     assert_eq!(
@@ -379,7 +379,7 @@ fn settings_are_listed_with_origins_and_without_secrets() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     fs::write(&path, format!("store: postgres://u:s3cret@{closed}/d\n")).unwrap();
     set_mode(&path, 0o644);
-    let told = look(&dir, &[]);
+    let told = doctor(&dir, &[]);
     told.expect_broken(&["store"]).expect("settings", "warning", "chmod 600").expect(
         "store",
         "broken",
@@ -392,8 +392,8 @@ fn settings_are_listed_with_origins_and_without_secrets() {
 fn deep_verifies_all_journals() {
     let dir = dir();
     tamper(&dir, "UPDATE frames SET frame = zeroblob(length(frame)) WHERE number = 2");
-    look(&dir, &[]).expect_broken(&[]);
-    look(&dir, &["--deep"]).expect_broken(&["journals"]).expect("journals", "broken", "1 not what was written");
+    doctor(&dir, &[]).expect_broken(&[]);
+    doctor(&dir, &["--deep"]).expect_broken(&["journals"]).expect("journals", "broken", "1 not what was written");
 }
 
 #[test]
@@ -403,18 +403,18 @@ fn the_lock_counts_and_not_its_recorded_pid() {
     let pid = ended.id();
     ended.wait().unwrap();
     fs::write(data(&dir).join("lock"), format!("{pid}\n")).unwrap();
-    look(&dir, &[]).expect_broken(&[]).expect("lock", "ok", "no process runs");
+    doctor(&dir, &[]).expect_broken(&[]).expect("lock", "ok", "no process runs");
     let lock = File::open(data(&dir).join("lock")).unwrap();
     lock.lock().unwrap();
-    look(&dir, &[]).expect_broken(&[]).expect(
+    doctor(&dir, &[]).expect_broken(&[]).expect(
         "lock",
         "warning",
         &format!("the process {pid}, which does not run here"),
     );
     tamper(&dir, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
-    look(&dir, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
+    doctor(&dir, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
     fs::write(data(&dir).join("lock"), "").unwrap();
-    look(&dir, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
+    doctor(&dir, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn missing_permissions_are_reported() {
     } else {
         set_mode(&dir.root().join("home"), 0);
     }
-    let told = look_as(command, &["--dir", data(&dir).to_str().unwrap()]);
+    let told = doctor_with(command, &["--dir", data(&dir).to_str().unwrap()]);
     set_mode(&dir.root().join("home"), 0o755);
     told.expect("folder", "broken", "ermission denied").expect("store", "broken", "ermission denied");
     assert_eq!(told.answer.exit, Some(1), "{:?}", told.answer);
@@ -468,12 +468,12 @@ fn a_server_continues_during_doctor() {
     let mut server = Server::start(&dir, &[]);
     // Readers change the index of the WAL, and nothing else.
     let files = || {
-        let mut all = everything(&data(&dir));
+        let mut all = files_below(&data(&dir));
         let index = all.remove(&data(&dir).join("journal.db-shm")).map(|_| "is there");
         (all, index)
     };
     let before = files();
-    let told = look_as(dir.mainspring(&[]), &["--deep", "--server", &server.url]);
+    let told = doctor_with(dir.mainspring(&[]), &["--deep", "--server", &server.url]);
     assert!(files() == before, "something was changed");
     told.expect_broken(&[]).expect("lock", "ok", &format!("the process {} works", server.child.id()));
     told.expect("integrity", "ok", "every index").expect("journals", "ok", "2 journals with");
@@ -487,7 +487,7 @@ fn a_server_continues_during_doctor() {
     ] {
         let mut command = dir.mainspring(&[]);
         command.env("MAINSPRING_TOKEN", token).env("MAINSPRING_SERVER", &server.url);
-        let told = look_as(command, &[]);
+        let told = doctor_with(command, &[]);
         told.expect_broken(broken).expect("server token", if broken.is_empty() { "ok" } else { "broken" }, said);
     }
     assert_eq!(server.child.try_wait().unwrap(), None, "it is still up");
@@ -496,22 +496,22 @@ fn a_server_continues_during_doctor() {
     // A killed server leaves its WAL, which is read and not changed.
     server.child.kill().unwrap();
     server.child.wait().unwrap();
-    look(&dir, &["--deep"]).expect_broken(&[]).expect("audit logs", "ok", "of 1 organization");
+    doctor(&dir, &["--deep"]).expect_broken(&[]).expect("audit logs", "ok", "of 1 organization");
     tamper(&dir, "UPDATE audit SET actor = 'eve'");
-    look(&dir, &["--deep"]).expect_broken(&["audit logs"]).expect("audit logs", "broken", "default: entry 1");
+    doctor(&dir, &["--deep"]).expect_broken(&["audit logs"]).expect("audit logs", "broken", "default: entry 1");
 }
 
 #[test]
 fn an_unreachable_server_is_reported() {
     let dir = dir();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let told = look(&dir, &["--server", &format!("http://{closed}")]);
+    let told = doctor(&dir, &["--server", &format!("http://{closed}")]);
     told.expect_broken(&["server"]).expect("server", "broken", "cannot be reached").expect(
         "server token",
         "skipped",
         "",
     );
-    look(&dir, &["--server", "nowhere"]).expect_broken(&["server"]).expect("server", "broken", "must be an URL");
+    doctor(&dir, &["--server", "nowhere"]).expect_broken(&["server"]).expect("server", "broken", "must be an URL");
     let another = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = another.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -519,11 +519,11 @@ fn an_unreachable_server_is_reported() {
         let _ = stream.read(&mut [0; 4096]);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
     });
-    let told = look(&dir, &["--server", &format!("http://{address}")]);
+    let told = doctor(&dir, &["--server", &format!("http://{address}")]);
     told.expect_broken(&["server"]).expect("server", "broken", "no Mainspring");
     // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let told = look(&dir, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
+    let told = doctor(&dir, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
     told.expect_broken(&["server"]).expect("server", "broken", "takes too long");
 }
 
@@ -539,7 +539,7 @@ fn a_database_is_read_and_not_changed() {
     let address = server.address("schema=flows&sslmode=require");
     let all = "SELECT count(*) || ' ' || coalesce(max(relname), '') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'flows'";
     let beside = server.beside().unwrap();
-    let told = look(&dir, &["--store", &address]);
+    let told = doctor(&dir, &["--store", &address]);
     told.expect_broken(&[]).expect("store", "ok", "PostgreSQL").expect("format", "ok", "nothing is in it yet");
     told.expect("database connection", "ok", "TLS")
         .expect("database disk", "ok", "fsync is on")
@@ -552,7 +552,7 @@ fn a_database_is_read_and_not_changed() {
     assert_eq!(beside.ask(all).unwrap(), "0 ", "no schema and no table is made");
     let store = PostgresStore::open(&address).unwrap();
     keys::of_store(&store, &dir.root().join("home/.config/mainspring/key")).unwrap();
-    let told = look(&dir, &["--deep", "--store", &address]);
+    let told = doctor(&dir, &["--deep", "--store", &address]);
     told.expect_broken(&[]).expect("format", "ok", "this build writes").expect(
         "key",
         "ok",
@@ -568,7 +568,7 @@ fn a_database_is_read_and_not_changed() {
     ] {
         server.execute(&format!("INSERT INTO flows.{rows}")).unwrap();
     }
-    let told = look(&dir, &["--store", &address]);
+    let told = doctor(&dir, &["--store", &address]);
     told.expect_broken(&["quarantine"]).expect(
         "quarantine",
         "broken",
@@ -580,14 +580,14 @@ fn a_database_is_read_and_not_changed() {
     let format = "SELECT format FROM flows.mainspring_format";
     server.execute("UPDATE flows.mainspring_format SET format = 2").unwrap();
     server.execute("ALTER TABLE flows.nodes RENAME COLUMN address TO place").unwrap();
-    let told = look(&dir, &["--deep", "--store", &address]);
+    let told = doctor(&dir, &["--deep", "--store", &address]);
     told.expect_broken(&[]).expect("format", "warning", "format 2").expect("approvals", "skipped", "older");
     told.expect("quarantine", "ok", "").expect("journals", "skipped", "older");
     assert_eq!(beside.ask(format).unwrap(), "2", "it is not brought to the newest");
     server.execute("UPDATE flows.mainspring_format SET format = 99").unwrap();
-    look(&dir, &["--store", &address]).expect_broken(&["format"]).expect("format", "broken", "this build is");
+    doctor(&dir, &["--store", &address]).expect_broken(&["format"]).expect("format", "broken", "this build is");
     server.execute("UPDATE flows.mainspring_format SET program = 'another'").unwrap();
-    look(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "another program");
+    doctor(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "another program");
 }
 
 #[test]
@@ -602,7 +602,7 @@ fn a_node_continues_while_its_database_is_read() {
         let answer = call(command, b"");
         assert_eq!(answer.exit, Some(0), "{answer:?}");
     }
-    let told = look_as(dir.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
+    let told = doctor_with(dir.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
     told.expect_broken(&[]).expect("nodes", "ok", "alive").expect(
         "key",
         "ok",
@@ -632,7 +632,7 @@ fn an_unusable_database_is_reported() {
     let as_careful = |password: &str| {
         let mut command = dir.mainspring(&[]);
         command.env("MAINSPRING_STORE", careful(password));
-        look_as(command, &[])
+        doctor_with(command, &[])
     };
     let told = as_careful("wr0ng");
     told.expect_broken(&["store"]).expect("store", "broken", "pg_hba.conf").expect("quarantine", "skipped", "no store");
@@ -653,10 +653,14 @@ fn an_unusable_database_is_reported() {
     server.execute("ALTER ROLE careful SET default_transaction_read_only = on").unwrap();
     as_careful("s3cret").expect_broken(&["store"]).expect("store", "broken", "no writes");
     let plain = server.address("schema=flows&sslmode=disable");
-    look(&dir, &["--store", &plain]).expect_broken(&[]).expect("database connection", "warning", "without TLS");
-    look(&dir, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect("store", "broken", "postgres://");
+    doctor(&dir, &["--store", &plain]).expect_broken(&[]).expect("database connection", "warning", "without TLS");
+    doctor(&dir, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect(
+        "store",
+        "broken",
+        "postgres://",
+    );
     // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("postgres://u@{}/d", silent.local_addr().unwrap());
-    look(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no answer within");
+    doctor(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no answer within");
 }

@@ -85,7 +85,7 @@ fn killed_until_it_completes(dice: &mut Dice, kills: u64) -> u64 {
     let mut certain = Vec::new();
     let mut seen = BTreeSet::new();
     let mut done = 0;
-    while done < kills && killed_on_its_way(&dir, &definition, dice, &mut seen) {
+    while done < kills && kill_during_run(&dir, &definition, dice, &mut seen) {
         done += 1;
         certain.push(Certain { settled: settled(&dir), log_lines: dir.file("log").lines().count() });
     }
@@ -107,7 +107,7 @@ fn make_pipe(dir: &TestDir, name: &str) {
 }
 
 /// Runs and kills. Returns false if the execution ended before.
-fn killed_on_its_way(dir: &TestDir, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> bool {
+fn kill_during_run(dir: &TestDir, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> bool {
     let mut child = spawn_and_wait(dir, definition, dice, seen);
     child.kill().unwrap();
     !child.wait().unwrap().success()

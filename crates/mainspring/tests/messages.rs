@@ -25,7 +25,7 @@ fn with(files: &[(&str, &str)]) -> TestDir {
 }
 
 #[track_caller]
-fn assert_said(printed: &str, said: &[&str]) {
+fn assert_printed(printed: &str, said: &[&str]) {
     for text in said {
         assert!(printed.contains(text), "{text:?} is not said:\n{printed}");
     }
@@ -45,10 +45,10 @@ fn a_subworkflow_step_names_its_execution() {
         assert_eq!(mainspring(&dir, &["show", child, "--json"]).text("status"), status);
     }
     for printed in [ran.stdout, mainspring(&dir, &["tail", "p1"]).stdout] {
-        assert_said(&printed, &[&format!("sub  runs {}", children[0]), &format!("attempt 2, runs {}", children[1])]);
+        assert_printed(&printed, &[&format!("sub  runs {}", children[0]), &format!("attempt 2, runs {}", children[1])]);
     }
     let printed = mainspring(&dir, &["show", "p1"]).stdout;
-    assert_said(&printed, &[&format!("  ran {}", children[0]), &format!("sub #2  runs {}", children[1])]);
+    assert_printed(&printed, &[&format!("  ran {}", children[0]), &format!("sub #2  runs {}", children[1])]);
 }
 
 const GRAPH: &str = "
@@ -93,14 +93,14 @@ fn skipped_steps_name_the_blocking_condition() {
         assert_eq!(at(step, "because"), words);
     }
     let shown = mainspring(&dir, &["show", "e1", "--verbose"]).stdout;
-    assert_said(&shown, &["b  0 ms  no edge leads to it: `a` failed\n"]);
+    assert_printed(&shown, &["b  0 ms  no edge leads to it: `a` failed\n"]);
 }
 
 #[test]
 fn a_wait_names_its_signal() {
     let dir = with(&[("wf.yaml", "steps: [{id: w, type: signal, signal: paid, timeoutMs: 1}]\n")]);
     let ran = mainspring(&dir, &["run", "wf.yaml"]);
-    assert_said(&ran.stdout, &["w  waits for the signal paid, at most 1 ms\n"]);
+    assert_printed(&ran.stdout, &["w  waits for the signal paid, at most 1 ms\n"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn steps_are_counted_as_they_were_written() {
         [(each, "2 steps, sha256"), ("steps: [{id: a, type: bash, command: 'true'}]\n", "1 step, sha256")]
     {
         let dir = with(&[("wf.yaml", text)]);
-        assert_said(&mainspring(&dir, &["validate", "wf.yaml"]).stdout, &[said]);
+        assert_printed(&mainspring(&dir, &["validate", "wf.yaml"]).stdout, &[said]);
     }
 }
 
@@ -119,7 +119,7 @@ fn a_failure_in_a_round_names_the_round() {
     let each = "steps:\n  - {id: b, type: bash, forEach: {ref: '@vars.list'}, env: {N: '@item'}, command: exit $N}\n";
     let dir = with(&[("wf.yaml", each)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--var", "list=[0,3]"]);
-    assert_said(&ran.stdout, &["  bash_exit_code:3 in `b[1]`: "]);
+    assert_printed(&ran.stdout, &["  bash_exit_code:3 in `b[1]`: "]);
 }
 
 /// No displayed line has trailing blanks, even if a step has printed some.
@@ -131,7 +131,7 @@ fn lines_have_no_trailing_spaces() {
         [&["run", "wf.yaml", "--id", "e1"][..], &["show", "e1"], &["show", "e1", "--verbose"], &["tail", "e1"]]
     {
         let printed = mainspring(&dir, arguments).stdout;
-        assert_said(&printed, &["two"]);
+        assert_printed(&printed, &["two"]);
         assert!(printed.lines().all(|line| line.trim_end() == line), "{arguments:?}: {printed:?}");
     }
 }
@@ -159,7 +159,7 @@ fn all_mismatches_are_listed() {
     let dir = with(&[("wf.yaml", SCHEMA)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--input", r#"{"n": "x", "s": 1, "t": 2}"#]);
     assert_eq!(ran.exit, Some(10), "{ran:?}");
-    assert_said(&ran.stderr, &["in 3 places", "`n`: ", "`s`: ", "`t`: "]);
+    assert_printed(&ran.stderr, &["in 3 places", "`n`: ", "`s`: ", "`t`: "]);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn calls_are_bounded_by_a_flag() {
     assert_eq!(verified.exit, Some(0), "{verified:?}");
     let otherwise = mainspring(&dir, &["run", "wf.yaml", "--id", "e1", "--max-calls", "5"]);
     assert_eq!(otherwise.exit, Some(20), "{otherwise:?}");
-    assert_said(&otherwise.stderr, &["the bound on calls was 1 and is now 5"]);
+    assert_printed(&otherwise.stderr, &["the bound on calls was 1 and is now 5"]);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_refused_address_names_the_setting_that_allows_it() {
     let ran = mainspring(&dir, &["run", "wf.yaml", "--json"]);
     assert_eq!(ran.text("error.code"), "http_address_refused");
     let entry = "MAINSPRING_HTTP_ALLOW=127.0.0.1:9";
-    assert_said(&ran.text("error.message"), &[entry]);
+    assert_printed(&ran.text("error.message"), &[entry]);
     let mut command = dir.mainspring(&["run", "wf.yaml", "--json"]);
     command.env("MAINSPRING_HTTP_ALLOW", entry.split_once('=').unwrap().1);
     assert_ne!(call(command, b"").text("error.code"), "http_address_refused");
@@ -214,7 +214,7 @@ fn detached_children_are_reported_as_such() {
     let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
     BufReader::new(run.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
-    assert_said(&told, &["continuing with a workflow that was started and is not waited for"]);
+    assert_printed(&told, &["continuing with a workflow that was started and is not waited for"]);
     fs::write(dir.root().join("go"), "done\n").unwrap();
     assert!(run.wait().unwrap().success());
     assert_eq!(fs::read_to_string(dir.root().join("log")).unwrap(), "done\n");
@@ -237,7 +237,7 @@ fn show_prints_a_range_of_attempts() {
         (["--skip", "99", "--limit", "4"], "none of 10 attempts\n"),
     ] {
         let shown = mainspring(&dir, &[&["show", "e"][..], &arguments].concat()).stdout;
-        assert_said(&shown, &[said]);
+        assert_printed(&shown, &[said]);
     }
 }
 
@@ -252,8 +252,8 @@ fn strict_validation_refuses_warnings() {
         assert_eq!(answer.exit, Some(exit), "{arguments:?}: {answer:?}");
         answer
     };
-    assert_said(&exits(&["validate", "warned.yaml"], 0).stderr, &["warning[step_never_runs]"]);
-    assert_said(&exits(&["validate", "--strict", "warned.yaml"], 10).stderr, &["--strict", "step_never_runs"]);
+    assert_printed(&exits(&["validate", "warned.yaml"], 0).stderr, &["warning[step_never_runs]"]);
+    assert_printed(&exits(&["validate", "--strict", "warned.yaml"], 10).stderr, &["--strict", "step_never_runs"]);
     assert!(exits(&["validate", "--strict", "allowed.yaml"], 0).stderr.is_empty());
     let refused = exits(&["validate", "--strict", "--json", "warned.yaml"], 10);
     assert_eq!(refused.text("status"), "invalid");

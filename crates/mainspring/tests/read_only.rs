@@ -26,11 +26,11 @@ const LOOKS: &[&[&str]] = &[
 ];
 
 /// All files and folders below a folder, except for the WAL and its index, which the last reader leaves empty.
-fn everything(folder: &Path) -> BTreeSet<PathBuf> {
+fn files_below(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.path().is_dir() {
-            found.extend(everything(&entry.path()));
+            found.extend(files_below(&entry.path()));
         }
         if !entry.file_name().to_string_lossy().starts_with("journal.db-") {
             found.insert(entry.path());
@@ -42,9 +42,9 @@ fn everything(folder: &Path) -> BTreeSet<PathBuf> {
 /// Runs a call that must change nothing, and checks its exit code and message.
 #[track_caller]
 fn check(dir: &TestDir, arguments: &[&str], exit: i32, said: &[&str]) {
-    let before = everything(dir.root());
+    let before = files_below(dir.root());
     let answer = call(dir.mainspring(arguments), b"");
-    assert_eq!(everything(dir.root()), before, "{arguments:?}: something was made, or is gone");
+    assert_eq!(files_below(dir.root()), before, "{arguments:?}: something was made, or is gone");
     assert_eq!(answer.exit, Some(exit), "{arguments:?}: {answer:?}");
     for text in said {
         assert!(answer.stderr.contains(text), "{arguments:?}: {text:?} is not said: {answer:?}");
@@ -139,10 +139,10 @@ fn resume_creates_no_key() {
     let definition = support::yaml(DEFINITION);
     let token = dir.ran("e", &definition).expect(0, "needs_approval").text("requiresApproval.resumeToken");
     fs::remove_file(key(&dir)).unwrap();
-    let before = everything(dir.root());
+    let before = files_below(dir.root());
     let answer = dir.resumed("e", &token, "approve").expect(40, "failed");
     assert!(answer.text("error.message").contains("is not there"), "{answer:?}");
     let answer = dir.ran("e", &definition).expect(40, "failed");
     assert!(answer.text("error.message").contains("is not there"), "{answer:?}");
-    assert_eq!(everything(dir.root()), before);
+    assert_eq!(files_below(dir.root()), before);
 }

@@ -22,7 +22,7 @@ steps:
 
 /// Runs to the approval, and returns its token.
 #[track_caller]
-fn at_its_gate(dir: &TestDir, id: &str, definition: &Value) -> String {
+fn run_to_gate(dir: &TestDir, id: &str, definition: &Value) -> String {
     let answer = dir.ran(id, definition).expect(0, "needs_approval");
     answer.text("requiresApproval.resumeToken")
 }
@@ -40,7 +40,7 @@ const BEFORE_AND_AFTER: &str = "before 1\nafter\n";
 #[test]
 fn resume_needs_id_token_and_decision_and_repeats_nothing() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?, items: {sha: '@before.exitCode'}"));
-    let token = at_its_gate(&dir, "e", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
     let answer = dir.resumed("e", &token, "approve").expect(0, "ok");
     assert_eq!(dir.file("log"), BEFORE_AND_AFTER);
     let kinds: Vec<Value> = answer.events().iter().map(|event| at(event, "type")).collect();
@@ -52,8 +52,8 @@ fn resume_needs_id_token_and_decision_and_repeats_nothing() {
 #[test]
 fn a_token_opens_its_own_gate_once() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
-    let token = at_its_gate(&dir, "e", &definition);
-    let foreign = at_its_gate(&dir, "other", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
+    let foreign = run_to_gate(&dir, "other", &definition);
     assert_ne!(token, foreign, "two executions have different tokens for the same gate");
     fs::remove_file(dir.workspace().join("log")).unwrap();
     for wrong in [&foreign, "", "wrf_rt_", &token[..token.len() - 1], &format!("{token}0"), &token.to_uppercase()] {
@@ -71,7 +71,7 @@ fn a_token_opens_its_own_gate_once() {
 #[test]
 fn a_denial_cancels_and_closes_the_gate() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
-    let token = at_its_gate(&dir, "e", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
     let answer = dir.resumed("e", &token, "deny").expect(0, "cancelled");
     assert_eq!(answer.text("error.code"), "approval_denied");
     assert_refused(dir.resumed("e", &token, "approve"));
@@ -82,7 +82,7 @@ fn a_denial_cancels_and_closes_the_gate() {
 fn the_token_of_an_earlier_gate_opens_no_later_one() {
     let gate = "prompt: One?}\n  - {id: second, type: approval, prompt: Two?";
     let (dir, definition) = (TestDir::new(), gated(gate));
-    let first = at_its_gate(&dir, "e", &definition);
+    let first = run_to_gate(&dir, "e", &definition);
     let second = dir.resumed("e", &first, "approve").expect(0, "needs_approval");
     assert_eq!(second.text("requiresApproval.stepId"), "second");
     assert_refused(dir.resumed("e", &first, "approve"));
@@ -156,7 +156,7 @@ fn wait_for_expiry(dir: &TestDir, id: &str) {
 #[test]
 fn only_approvers_open_a_gate() {
     let (dir, definition) = (TestDir::new(), gated("approvers: [ann, bob]"));
-    let token = at_its_gate(&dir, "e", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
     let denied = dir.resumed("e", &token, "approve");
     assert!(denied.text("error.message").contains("ann, bob"), "it says who may: {denied:?}");
     assert_refused(denied);
@@ -167,7 +167,7 @@ fn only_approvers_open_a_gate() {
 fn each_approver_counts_once() {
     let me = mainspring_cli::paths::user();
     let (dir, definition) = (TestDir::new(), gated(&format!("approvers: ['{me}', somebody-else], count: 2")));
-    let token = at_its_gate(&dir, "e", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
     let half = dir.resumed("e", &token, "approve").expect(0, "needs_approval");
     assert_eq!(half.at("requiresApproval.approvedBy"), vec![Value::text(me)].into());
     let again = dir.resumed("e", &token, "approve");
@@ -210,7 +210,7 @@ fn one_of_two_concurrent_resumes_succeeds() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
     for round in 0..5 {
         let id = format!("e{round}");
-        let token = at_its_gate(&dir, &id, &definition);
+        let token = run_to_gate(&dir, &id, &definition);
         fs::remove_file(dir.workspace().join("log")).unwrap();
         let both: Vec<Answer> = thread::scope(|scope| {
             let resume = || scope.spawn(|| dir.resumed(&id, &token, "approve"));

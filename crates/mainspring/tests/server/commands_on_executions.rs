@@ -34,7 +34,7 @@ fn signal(client: &Client, id: &str, message: &str, name: &str, payload: Value) 
     client.post(&format!("/api/executions/{id}/signal"), &Value::map(body))
 }
 
-fn seen(client: &Client, id: &str) -> Reply {
+fn show(client: &Client, id: &str) -> Reply {
     client.get(&format!("/api/executions/{id}")).expect(200)
 }
 
@@ -60,7 +60,7 @@ fn runs(folder: &Path) {
     assert_eq!(std::fs::read_to_string(folder.join("up")).unwrap(), "\n");
 }
 
-fn let_go(folder: &Path) {
+fn release(folder: &Path) {
     // Works without a reader too.
     OpenOptions::new().read(true).write(true).open(folder.join("go")).unwrap().write_all(b"\n").unwrap();
 }
@@ -73,9 +73,9 @@ fn cancel_requested_names_the_requester() {
         save(&owner, "slow", slow(folder.path()));
         let id = begin(&owner, "slow", "r1");
         runs(folder.path());
-        assert_eq!(seen(&owner, &id).json().get("cancelRequested"), Some(&Value::Null));
+        assert_eq!(show(&owner, &id).json().get("cancelRequested"), Some(&Value::Null));
         cancel(&owner, &id).expect(200);
-        let body = seen(&owner, &id).json();
+        let body = show(&owner, &id).json();
         assert_eq!(body.get("status"), Some(&"cancel_requested".into()));
         assert_eq!((body.get("error"), body.get("errorCode")), (Some(&Value::Null), Some(&Value::Null)));
         let requested = body.get("cancelRequested").unwrap();
@@ -87,9 +87,9 @@ fn cancel_requested_names_the_requester() {
         let at_once =
             std::iter::from_fn(|| live.next()).find(|event| event.kind == "execution.cancel_requested").unwrap();
         assert_eq!(at_once.data.get("by"), Some(&"owner".into()));
-        let_go(folder.path());
+        release(folder.path());
         assert_eq!(ended(&owner, &id), "cancelled");
-        let body = seen(&owner, &id).json();
+        let body = show(&owner, &id).json();
         assert_eq!(body.get("errorCode"), Some(&"enough".into()));
         assert_eq!(body.get("cancelRequested"), Some(requested));
         // The event is the last of its frame, so that earlier events keep their indexes.

@@ -5,7 +5,7 @@ use std::{fs, process::Command, time::Instant};
 use mainspring_kernel::value::{Map, Value};
 
 use super::{
-    escapes::{run, said},
+    escapes::{output_of, run},
     process::{Organization, Server},
     start::{save, start},
     support::MAINSPRING,
@@ -83,7 +83,7 @@ fn ordinary_builds_work_in_a_container() {
     let (_, steps) = run(&theirs, "build", &scripts);
     let mut wrong = String::new();
     for (name, _, expected) in BUILDS {
-        let told = said(&steps, name);
+        let told = output_of(&steps, name);
         if !told.contains(expected) || told.contains("\"status\":\"failed\"") {
             wrong.push_str(&format!("{name}: {told}\n"));
         }
@@ -108,9 +108,9 @@ fn listed_toolchains_are_mounted() {
     );
     let (tool, write) = (tool.display().to_string(), format!("echo x >> '{}'", tool.display()));
     let (_, steps) = run(&server.owner(), "tool", &[("tool", &tool), ("write", &write), ("cargo", &cargo)]);
-    assert!(said(&steps, "tool").contains("tooled"), "{steps:?}");
-    assert!(said(&steps, "write").contains("Read-only"), "{steps:?}");
-    assert!(said(&steps, "cargo").contains("Hello, world!"), "{}", said(&steps, "cargo"));
+    assert!(output_of(&steps, "tool").contains("tooled"), "{steps:?}");
+    assert!(output_of(&steps, "write").contains("Read-only"), "{steps:?}");
+    assert!(output_of(&steps, "cargo").contains("Hello, world!"), "{}", output_of(&steps, "cargo"));
 }
 
 fn script(text: &str) -> Value {
@@ -186,7 +186,7 @@ fn scripts_are_off_by_setting_or_without_containers() {
     }
     let server = Server::start_as(folder.path(), "free", &["--scripts", "uncontained"], &[]);
     let (_, steps) = run(&server.owner(), "free", &[("see", "ls -d /root /home")]);
-    assert!(said(&steps, "see").contains("/root"), "{steps:?}");
+    assert!(output_of(&steps, "see").contains("/root"), "{steps:?}");
     let mut doctor = Command::new(MAINSPRING);
     doctor.args(["doctor", "--json", "--scripts", "off", "--dir"]).arg(folder.path().join("free"));
     let doctor = doctor.env("HOME", folder.path()).output().unwrap();

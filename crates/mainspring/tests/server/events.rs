@@ -139,7 +139,7 @@ fn a_late_watcher_gets_evicted_events_from_the_store() {
 }
 
 /// The approval event that a watcher receives.
-fn asked(client: &Client, id: &str, after: Option<&str>) -> Event {
+fn approval_event(client: &Client, id: &str, after: Option<&str>) -> Event {
     let mut watcher = Watcher::new(client, id, after);
     loop {
         let event = watcher.next().unwrap();
@@ -165,7 +165,7 @@ fn resume_tokens_are_sent_only_to_approvers() {
         let (bob, cem, eve) =
             (ours.member("bob", "member"), ours.member("cem", "member"), ours.member("eve", "viewer"));
         let agent = ours.member("robot", "agent");
-        let has = |client: &Client, id: &str| asked(client, id, None).data.get("resumeToken").is_some();
+        let has = |client: &Client, id: &str| approval_event(client, id, None).data.get("resumeToken").is_some();
         let id = start(&ours.owner, "owners", "r1", Map::new()).expect(202).text_at("executionId");
         assert_eq!(
             [&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)),
@@ -178,7 +178,7 @@ fn resume_tokens_are_sent_only_to_approvers() {
             [false, true, false, false, false]
         );
         // The token of the event decides once.
-        let event = asked(&bob, &id, None);
+        let event = approval_event(&bob, &id, None);
         let token = event.data.get("resumeToken").cloned().unwrap();
         let mut waits = Watcher::new(&cem, &id, Some(&event.id));
         // A watcher who has lost the right gets approvals without their tokens.

@@ -28,7 +28,7 @@ struct Size {
 }
 
 impl Size {
-    fn asked() -> Self {
+    fn from_env() -> Self {
         match std::env::var("MAINSPRING_CROWD").as_deref() {
             Ok("full") => Self { watchers: 2_000, executions: 200, starters: 16, starts: 10_000, clients: 64 },
             _ => Self { watchers: 60, executions: 6, starters: 2, starts: 200, clients: 8 },
@@ -62,7 +62,7 @@ fn ids(events: &[Event]) -> Vec<(String, String)> {
 
 #[test]
 fn watchers_miss_no_event_under_load() {
-    let size = Size::asked();
+    let size = Size::from_env();
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
     let owner = server.owner();
@@ -116,7 +116,7 @@ fn watchers_miss_no_event_under_load() {
 
 #[test]
 fn concurrent_equal_starts_start_once() {
-    let size = Size::asked();
+    let size = Size::from_env();
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
     let owner = server.owner();

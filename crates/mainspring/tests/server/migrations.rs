@@ -38,7 +38,7 @@ fn apply(client: &Client, path: &str) -> Reply {
     client.post(&format!("{path}/apply"), &Value::map([("whileRunning", "migrate".into())]))
 }
 
-fn begun(client: &Client, request: &str) -> String {
+fn start_execution(client: &Client, request: &str) -> String {
     start(client, "w", request, Map::new()).expect(202).text_at("executionId")
 }
 
@@ -117,8 +117,8 @@ fn a_migration_updates_executions_and_names_the_others() {
         nodes.extend(place.another());
         let owner = server.owner();
         sync(&owner, definition(&format!("{GO}, {MORE}"), 1));
-        let early: Vec<String> = (0..3).map(|number| begun(&owner, &format!("e{number}"))).collect();
-        let late = begun(&owner, "late");
+        let early: Vec<String> = (0..3).map(|number| start_execution(&owner, &format!("e{number}"))).collect();
+        let late = start_execution(&owner, "late");
         early.iter().chain([&late]).for_each(|id| drop(reaches(&owner, id, "running")));
         signal(&owner, &late, "go");
         waits_at(&owner, &late, "more");
@@ -139,7 +139,7 @@ fn a_migration_updates_executions_and_names_the_others() {
         let treatment = applied.get("proposal").unwrap().get("applied").map(|applied| text(applied, "whileRunning"));
         assert_eq!(treatment.as_deref(), Some("migrate"));
         // A start of the new definition is none of the migration.
-        let new = begun(&owner, "new");
+        let new = start_execution(&owner, "new");
         let migration = ended(&owner, &path, &late);
         assert_eq!((count(&migration, "migrated"), count(&migration, "stayed")), (3, 1), "{migration:?}");
         assert_eq!(executions(&migration), expected[..1]);
@@ -196,7 +196,7 @@ fn the_command_line_shows_and_applies_a_migration() {
     let mut server = Server::start(folder.path());
     let owner = server.owner();
     sync(&owner, definition(GO, 1));
-    let id = begun(&owner, "1");
+    let id = start_execution(&owner, "1");
     reaches(&owner, &id, "running");
     let path = approved(&owner, definition(&format!("{GO}, {MORE}"), 2));
     let proposal = path.rsplit('/').next().unwrap_or_default().to_string();

@@ -96,7 +96,7 @@ impl Browser {
     }
 
     /// Visits the provider and consents. Returns the path of the callback.
-    fn comes_back(&self, next: &str) -> String {
+    fn callback_path(&self, next: &str) -> String {
         let away = self.get(&format!("/sign-in/oidc?next={}", encoded(next))).expect(303);
         let (provider, path) = split(away.header("location").unwrap());
         let back = Client::new(&provider, None).get(&path).expect(302);
@@ -105,7 +105,7 @@ impl Browser {
 
     /// Runs the whole sign-in.
     fn sign_in(&self) -> Reply {
-        let back = self.comes_back("/");
+        let back = self.callback_path("/");
         self.get(&back)
     }
 
@@ -133,7 +133,7 @@ fn a_member_signs_in_works_and_signs_out() {
     for word in ["mainspring-oidc=", "HttpOnly", "SameSite=Lax", "Max-Age=600", "Path=/"] {
         assert!(cookie.contains(word), "{cookie}");
     }
-    let back = browser.comes_back("/approve/x?again=1");
+    let back = browser.callback_path("/approve/x?again=1");
     let page = browser.get(&back).expect(200);
     assert!(page.text.contains("content=\"0; url=/approve/x?again=1\""), "{page:?}");
     let lines: Vec<_> = page.headers.iter().filter(|(name, _)| name == "set-cookie").map(|(_, line)| line).collect();
@@ -322,14 +322,14 @@ fn a_callback_is_bound_to_its_browser_and_works_once() {
         }
     };
     // Without its cookie, and with the cookie of another browser that is signing in.
-    let back = dir.browser().comes_back("/");
+    let back = dir.browser().callback_path("/");
     check("no cookie", &dir.browser(), &back, 400, "No sign-in of this browser is pending");
     let (one, other) = (dir.browser(), dir.browser());
-    let (back, _) = (one.comes_back("/"), other.comes_back("/"));
+    let (back, _) = (one.callback_path("/"), other.callback_path("/"));
     check("another browser", &other, &back, 400, "state");
     check("it was the one chance", &other, &back, 400, "No sign-in of this browser is pending");
     let forged = dir.browser();
-    forged.comes_back("/");
+    forged.callback_path("/");
     forged.cookies.borrow_mut().values_mut().for_each(|value| value.replace_range(20..24, "AAAA"));
     check("a forged cookie", &forged, &back, 400, "No sign-in of this browser is pending");
     for (name, from, to, status, why) in [
@@ -344,11 +344,11 @@ fn a_callback_is_bound_to_its_browser_and_works_once() {
         ("twice", "&state=", "&state=a&state=", 400, "query"),
     ] {
         let browser = dir.browser();
-        let back = browser.comes_back("/").replacen(from, to, 1);
+        let back = browser.callback_path("/").replacen(from, to, 1);
         check(name, &browser, &back, status, why);
     }
     let browser = dir.browser();
-    let back = browser.comes_back("/");
+    let back = browser.callback_path("/");
     let again = browser.clone();
     browser.get(&back).expect(200);
     check("a code again", &again, &back, 401, "code");
@@ -370,7 +370,7 @@ fn redirects_to_other_sites_are_refused() {
     dir.browser().get("/sign-in/oidc?to=/docs").expect(400);
     dir.member("ada@example.com", "member");
     let browser = dir.browser();
-    let back = browser.comes_back("/a?b=\"><script>alert(1)</script>".replace(' ', "").as_str());
+    let back = browser.callback_path("/a?b=\"><script>alert(1)</script>".replace(' ', "").as_str());
     let page = browser.get(&back).expect(200);
     assert!(!page.text.contains("<script>"), "{page:?}");
 }
@@ -406,7 +406,7 @@ fn an_unresponsive_provider_blocks_no_other_request() {
     dir.provider.ways().calls_itself = None;
     // The metadata are cached from now on, so only the token request fails.
     let browser = dir.browser();
-    let back = browser.comes_back("/");
+    let back = browser.callback_path("/");
     dir.provider.ways().mood = Mood::NoJson;
     browser.get(&back).expect(503);
     dir.provider.ways().mood = Mood::Well;
@@ -456,7 +456,7 @@ fn users_sign_in_only_to_the_named_organization() {
     let page = other.get(&link).expect(401);
     let way = format!("/sign-in/oidc?next={}", encoded(&link));
     assert!(page.text.contains(&format!("<a href=\"{way}\">Sign in with 127.0.0.1</a>")), "{page:?}");
-    let back = other.comes_back(&link);
+    let back = other.callback_path(&link);
     other.get(&back).expect(200);
     assert!(other.get(&link).expect(200).text.contains("What is approved"));
 }
@@ -470,7 +470,7 @@ fn a_callback_may_arrive_at_another_node() {
     provider.ways().looks_at_addresses = false;
     let [first, second] = ["data", "other"].map(|name| begin(folder.path(), name, &provider.issuer(), &more));
     let browser = Browser::new(&first);
-    let back = browser.comes_back("/docs");
+    let back = browser.callback_path("/docs");
     let moved = Browser { address: second.address.clone(), ..browser };
     moved.get(&back).expect(200);
     assert!(moved.is_in());
@@ -478,7 +478,7 @@ fn a_callback_may_arrive_at_another_node() {
     let elsewhere = tempfile::tempdir().unwrap();
     let server = begin(elsewhere.path(), "data", &provider.issuer(), &more);
     let browser = Browser::new(&first);
-    let back = browser.comes_back("/docs");
+    let back = browser.callback_path("/docs");
     Browser { address: server.address.clone(), ..browser }.get(&back).expect(400);
 }
 
@@ -520,7 +520,7 @@ fn the_client_secret_uses_the_method_of_the_provider() {
     assert!(is_general(&page) && audit.contains("client id and secret") && !audit.contains(SECRET), "{page:?} {audit}");
     // The same key with another issuer: a sign-in that started at the first server does not complete here.
     let browser = Browser::new(&server);
-    let back = browser.comes_back("/");
+    let back = browser.callback_path("/");
     let other = begin(folder.path(), "other", &format!("{}/", provider.issuer()), &more);
     Browser { address: other.address.clone(), ..browser }.get(&back).expect(400);
 }

@@ -5,7 +5,7 @@ use super::{client::Reply, process::Server};
 /// More requests than a burst at the smallest rate, the refill while they are sent included.
 const MORE_THAN_A_BURST: usize = 200;
 
-fn told_to_wait(reply: &Reply) -> bool {
+fn is_rate_limited(reply: &Reply) -> bool {
     if reply.status != 429 {
         return false;
     }
@@ -26,11 +26,11 @@ fn guessed_credentials_are_rate_limited_without_affecting_others() {
     // Unknown and missing credentials, missing routes and public routes share one bucket by address.
     let (guesser, nobody) = (server.client(&guess), server.nobody());
     let mut guesses = (0..MORE_THAN_A_BURST).map(|_| guesser.get("/api/me"));
-    assert!(guesses.any(|reply| told_to_wait(&reply)));
+    assert!(guesses.any(|reply| is_rate_limited(&reply)));
     for path in ["/api/me", "/api/nothing", "/openapi.json"] {
-        assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&nobody.get(path))), "{path}");
+        assert!((0..MORE_THAN_A_BURST).any(|_| is_rate_limited(&nobody.get(path))), "{path}");
     }
-    assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&nobody.send("DELETE", "/api/workflows", &[], None))));
+    assert!((0..MORE_THAN_A_BURST).any(|_| is_rate_limited(&nobody.send("DELETE", "/api/workflows", &[], None))));
     // An authenticated caller from the same address, and health checks.
     for _ in 0..MORE_THAN_A_BURST {
         let me = owner.get("/api/me").expect(200);
@@ -48,7 +48,7 @@ fn a_token_has_a_rate_limit_of_its_own() {
     let (owner, nobody) = (server.owner(), server.nobody());
     let other = owner.post("/api/tokens", &mainspring_kernel::value::Value::map([("name", "other".into())]));
     let other = server.client(&other.expect(201).text_at("token"));
-    assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&owner.get("/api/me"))));
+    assert!((0..MORE_THAN_A_BURST).any(|_| is_rate_limited(&owner.get("/api/me"))));
     other.get("/api/me").expect(200);
     for _ in 0..MORE_THAN_A_BURST {
         assert_eq!(nobody.get("/api/me").expect(401).header("ratelimit-limit"), None);

@@ -9,7 +9,7 @@ use mainspring_kernel::value::{Map, Value};
 
 use super::{
     client::Client,
-    escapes::{run, running, said, until},
+    escapes::{output_of, run, running, until},
     process::Server,
     start::{save, start},
 };
@@ -31,7 +31,7 @@ fn steps_of(client: &Client, workflow: &str, steps: Vec<Value>) -> Vec<Value> {
 
 /// The standard output of a step.
 fn printed(steps: &[Value], name: &str) -> String {
-    let told = said(steps, name);
+    let told = output_of(steps, name);
     told.split("\"stdout\":\"").nth(1).and_then(|told| told.split('"').next()).unwrap_or_default().to_owned()
 }
 
@@ -50,7 +50,7 @@ fn server_files_in_mounted_folders_are_hidden() {
     let environment = [("MAINSPRING_SCRIPTS_KEEP_MINUTES", "60")];
     let server = Server::start_as(folder.path(), "data", &[], &environment);
     let (_, laid) = run(&server.owner(), "prey", &[("lay", "echo tr3asure > secret; pwd")]);
-    let laid = said(&laid, "lay");
+    let laid = output_of(&laid, "lay");
     let other = laid.split('"').find_map(|text| text.strip_suffix("\\n")).expect("its folder").to_owned();
     assert!(Path::new(&other).join("secret").exists(), "{laid}");
     let root = folder.path();
@@ -71,9 +71,9 @@ fn server_files_in_mounted_folders_are_hidden() {
     let scripts: Vec<_> = tries.iter().map(|(name, script)| (*name, script.as_str())).collect();
     let (_, steps) = run(&server.owner(), "hunter", &scripts);
     for (name, _) in &tries[..7] {
-        assert_eq!(printed(&steps, name), "contained\\n", "{}", said(&steps, name));
+        assert_eq!(printed(&steps, name), "contained\\n", "{}", output_of(&steps, name));
     }
-    assert!(said(&steps, "own").contains("mine"), "{steps:?}");
+    assert!(output_of(&steps, "own").contains("mine"), "{steps:?}");
 }
 
 /// A file cannot be hidden reliably. If the key is in a folder that containers show, scripts are off.
@@ -86,12 +86,12 @@ fn a_key_in_a_mounted_folder_disables_scripts() {
     let mut server = Server::start_as(folder.path(), "data", &[], &environment);
     let owner = server.token.clone().unwrap();
     let (_, steps) = run(&server.client(&owner), "first", &[("read", &format!("wc -c '{}'", key.display()))]);
-    let told = said(&steps, "read");
+    let told = output_of(&steps, "read");
     assert!(told.contains("Permission denied"), "it was made after the trial, and is covered: {told}");
     server.stop();
     let server = Server::start_as(folder.path(), "data", &[], &environment);
     let (_, steps) = run(&server.client(&owner), "second", &[("read", "echo ran")]);
-    let told = said(&steps, "read");
+    let told = output_of(&steps, "read");
     assert!(told.contains("scripts_off") && told.contains("move it"), "{told}");
 }
 
@@ -114,7 +114,7 @@ fn a_preloaded_library_does_not_escape_the_container() {
         step("see", &[("command", "ls".into())]),
     ];
     let steps = steps_of(&server.owner(), "preload", steps);
-    let told = said(&steps, "see");
+    let told = output_of(&steps, "see");
     assert!(key.exists() && told.contains("loaded"), "the library was never loaded: {steps:?}");
     assert!(!told.contains("escaped"), "{told}");
 }
@@ -132,17 +132,17 @@ fn a_symlinked_working_folder_reveals_nothing() {
     let steps = steps.chain([at("absolute", "/root"), at("nowhere", "/nowhere")]).collect();
     let steps = steps_of(&server.owner(), "links", steps);
     for name in ["there", "gone", "up"] {
-        let told = said(&steps, name);
+        let told = output_of(&steps, name);
         assert!(told.contains("cwd_outside_workspace") && !told.contains("/root"), "{told}");
         assert!(told.contains(&format!("`cwd` {name} is not in the workspace")), "{told}");
     }
     for name in ["absolute", "nowhere"] {
-        assert!(said(&steps, name).contains("cwd_outside_workspace"), "{steps:?}");
+        assert!(output_of(&steps, name).contains("cwd_outside_workspace"), "{steps:?}");
     }
     for name in ["back", "near", "in"] {
-        assert!(said(&steps, name).contains("/in\\n"), "{}", said(&steps, name));
+        assert!(output_of(&steps, name).contains("/in\\n"), "{}", output_of(&steps, name));
     }
-    assert!(said(&steps, "missing").contains("bash_missing_cwd"), "{steps:?}");
+    assert!(output_of(&steps, "missing").contains("bash_missing_cwd"), "{steps:?}");
 }
 
 /// A folder tree that is too deep is found when the script has ended, since periodic checks rarely see it in so
@@ -154,11 +154,11 @@ fn a_workspace_is_checked_after_its_script() {
     let deep = "mkdir closed; echo kept > kept; perl -e 'chdir \"closed\"; for (1..300) { mkdir \"d\" x 99 or die; \
                 chdir \"d\" x 99 or die } print \"made\"'; chmod 000 closed";
     let (_, steps) = run(&server.owner(), "deep", &[("deep", deep), ("after", "cat kept; find . | wc -l")]);
-    let told = said(&steps, "deep");
+    let told = output_of(&steps, "deep");
     assert!(told.contains("script_limit_exceeded") && told.contains("more than 100 deep"), "{told}");
     println!("it printed {:?}", printed(&steps, "deep"));
-    assert!(printed(&steps, "after").starts_with("kept\\n"), "{}", said(&steps, "after"));
-    assert!(!said(&steps, "after").contains("script_limit"), "{}", said(&steps, "after"));
+    assert!(printed(&steps, "after").starts_with("kept\\n"), "{}", output_of(&steps, "after"));
+    assert!(!output_of(&steps, "after").contains("script_limit"), "{}", output_of(&steps, "after"));
 }
 
 /// Names of removed folders that a script guesses do not prevent the removal, and its `PATH` reveals nothing about
@@ -172,9 +172,9 @@ fn existing_folders_do_not_prevent_a_removal() {
     let path = "for f in ${PATH//:/ }; do [ -d \"$f\" ] || case $f in /usr/*|/bin|/sbin) ;; *) echo \"told $f\";; esac; done; \
                 echo seen; cd way; find . | wc -l";
     let (_, steps) = run(&server.owner(), "deep", &[("deep", deep), ("after", path)]);
-    let told = said(&steps, "deep");
+    let told = output_of(&steps, "deep");
     assert!(told.contains("more than 100 deep") && !told.contains("cannot be removed"), "{told}");
-    let after = said(&steps, "after");
+    let after = output_of(&steps, "after");
     assert!(printed(&steps, "after").starts_with("seen") && !after.contains("script_limit"), "{after}");
 }
 
@@ -185,7 +185,7 @@ fn memory_of_several_processes_is_counted_together() {
     let one = "/usr/bin/python3 -c 'import time; x = b\"x\" * (1200 << 20); time.sleep(600)'";
     let memory = format!("for i in 1 2 3; do {one} & done; wait; echo survived");
     let (_, steps) = run(&server.owner(), "greedy", &[("memory", memory.as_str())]);
-    let told = said(&steps, "memory");
+    let told = output_of(&steps, "memory");
     assert!(told.contains("script_limit_exceeded") && told.contains("memory"), "{told}");
 }
 
@@ -196,9 +196,13 @@ fn entries_of_a_workspace_are_bounded() {
     let server = Server::start(folder.path());
     let files = "mkdir -m 300 hidden; perl -e 'for (1..500001) { symlink(\"x\", \"hidden/$_\") or die }'; echo made";
     let (_, steps) = run(&server.owner(), "greedy", &[("files", files), ("after", "echo fine > file")]);
-    let told = said(&steps, "files");
+    let told = output_of(&steps, "files");
     assert!(told.contains("script_limit_exceeded") && told.contains("files and folders"), "{told}");
-    assert!(!said(&steps, "after").contains("script_limit"), "what was too much is gone: {}", said(&steps, "after"));
+    assert!(
+        !output_of(&steps, "after").contains("script_limit"),
+        "what was too much is gone: {}",
+        output_of(&steps, "after")
+    );
 }
 
 /// Memory files count for their container, even if no process has them open or they are in flight on a socket.
@@ -219,7 +223,7 @@ for number in range(5):
 print("ESCAPED")
 X"#;
     let (_, steps) = run(&server.owner(), "memory", &[("files", script)]);
-    let told = said(&steps, "files");
+    let told = output_of(&steps, "files");
     assert_eq!(printed(&steps, "files"), "", "{told}");
 }
 
@@ -249,9 +253,9 @@ head -c 3 /dev/zero | od -An -tx1"#;
         return;
     }
     for name in ["anonymous", "zero", "file", "semaphores", "queue"] {
-        assert!(told.contains(&format!("{name} refused")), "{}", said(&steps, "take"));
+        assert!(told.contains(&format!("{name} refused")), "{}", output_of(&steps, "take"));
     }
-    assert!(told.contains("private had") && told.contains("00 00 00"), "{}", said(&steps, "take"));
+    assert!(told.contains("private had") && told.contains("00 00 00"), "{}", output_of(&steps, "take"));
 }
 
 fn score_of(process: &str) -> String {
@@ -266,7 +270,7 @@ fn scripts_are_killed_before_their_server() {
     let owner = server.owner();
     let script = "cat /proc/self/oom_score_adj /proc/1/oom_score_adj; nice";
     let (_, steps) = run(&owner, "see", &[("see", script)]);
-    assert_eq!(printed(&steps, "see"), "1000\\n1000\\n19\\n", "{}", said(&steps, "see"));
+    assert_eq!(printed(&steps, "see"), "1000\\n1000\\n19\\n", "{}", output_of(&steps, "see"));
     let code = [("id", "code"), ("type", "code"), ("code", "export default function () { return 1; }")]
         .map(|(key, value)| (key, Value::from(value)));
     steps_of(&owner, "code", vec![Value::map(code)]);
@@ -285,10 +289,10 @@ fn bytes_of_a_workspace_are_bounded() {
     let server = Server::start(folder.path());
     let write = "mkdir -m 300 x; for i in 1 2 3 4 5 6; do dd if=/dev/zero of=x/f$i bs=1M count=2000 status=none; done; echo wrote";
     let (_, steps) = run(&server.owner(), "writer", &[("write", write), ("after", "chmod 700 x; du -sm x")]);
-    let told = said(&steps, "write");
+    let told = output_of(&steps, "write");
     assert!(told.contains("script_limit_exceeded") && told.contains("workspace holds"), "{told}");
-    println!("{}", said(&steps, "after"));
-    assert!(!said(&steps, "after").contains("script_limit"), "{steps:?}");
+    println!("{}", output_of(&steps, "after"));
+    assert!(!output_of(&steps, "after").contains("script_limit"), "{steps:?}");
 }
 
 /// The memory control group of a process, in either version of control groups.

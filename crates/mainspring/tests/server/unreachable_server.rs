@@ -95,7 +95,7 @@ fn rate_limited_requests_are_retried() {
             },
         );
     caller.fine(&["run", "ship", "--detach", "--var", "name=Ada"]);
-    assert_eq!(between.seen("/manual/run").len(), 3);
+    assert_eq!(between.requests_with("/manual/run").len(), 3);
     let full =
         answer("429 Too Many Requests", "retry-after: 3600\r\n", "{\"error\": \"Full.\", \"code\": \"RATE_LIMITED\"}");
     let full = Between::saying(&full);
@@ -107,7 +107,7 @@ fn a_start_with_a_lost_response_is_repeated_and_starts_once() {
     let (_folder, _server, between, caller) =
         behind(|head, before| if head.contains("/manual/run") && before == 0 { Fault::Swallow } else { Fault::Pass });
     caller.fine(&["run", "ship", "--detach", "--var", "name=Ada"]);
-    assert_eq!(between.seen("/manual/run").len(), 2);
+    assert_eq!(between.requests_with("/manual/run").len(), 2);
     assert_eq!(caller.fine(&["list", "--json"]).lines().count(), 1);
 }
 
@@ -117,7 +117,7 @@ fn a_decision_with_a_lost_response_is_not_repeated() {
         behind(|head, _| if head.contains("/approve ") { Fault::Swallow } else { Fault::Pass });
     caller.fine(&["run", "ship", "--var", "name=Ada"]);
     caller.refused(&["approve", "last"], 40, &["the result is unknown", "`mainspring show ID`"]);
-    assert_eq!(between.seen("/approve ").len(), 1);
+    assert_eq!(between.requests_with("/approve ").len(), 1);
     assert!(caller.fine(&["tail", "last"]).contains("approve by owner"), "the server has taken it");
 }
 
@@ -133,7 +133,7 @@ fn a_broken_stream_resumes_after_the_last_event() {
     for line in ["✓ greet", "? ask", "! ask  approve by owner", "✓ ask", "✓ last"] {
         assert_eq!(ran.stdout.matches(line).count(), 1, "{line:?} once: {}", ran.stdout);
     }
-    let streams = between.seen("/events");
+    let streams = between.requests_with("/events");
     assert!(streams.len() >= 3 && !streams[0].contains("last-event-id"), "{streams:?}");
     assert!(streams[1].contains("last-event-id: 0.0") && streams[2].contains("last-event-id: "), "{streams:?}");
     assert_ne!(streams[1], streams[2], "the second one brought something");
@@ -146,7 +146,7 @@ fn a_lost_connection_is_reported_once() {
     let ran = caller.call(&["run", "ship", "--yes", "--var", "name=Ada"]);
     assert!(ran.exit == Some(0) && ran.stdout.contains("✓ last"), "{ran:?}");
     assert_eq!(ran.stderr.matches("is lost; trying again").count(), 1, "{ran:?}");
-    assert_eq!(between.seen("/events").len(), 5);
+    assert_eq!(between.requests_with("/events").len(), 5);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn repeated_events_are_not_printed_again() {
         _ => Fault::Pass,
     });
     let seen = Caller::new(&between.address, server.token.as_deref().unwrap()).fine(&["tail", &id]);
-    assert!(between.seen("/events").len() == 2 && seen.contains("✓ last"), "{seen}");
+    assert!(between.requests_with("/events").len() == 2 && seen.contains("✓ last"), "{seen}");
     for line in ["✓ greet", "? ask", "✓ ask"] {
         assert_eq!(seen.matches(line).count(), 1, "{line:?} once: {seen}");
     }

@@ -97,7 +97,7 @@ fn every_attempt_is_one_span_and_its_script_gets_the_id() {
     let (a, b1, b2) = (&found["tried: a 1 done"], &found["tried: b 1 failed"], &found["tried: b 2 done"]);
     let expected = format!("a {}\nb1 {}\nb2 {}\nown mine\n", told(a), told(b1), told(b2));
     assert_eq!(seen, expected);
-    for asked in collector.asked() {
+    for asked in collector.requests() {
         assert_eq!(asked.headers["authorization"], "Bearer confidential");
         assert!(!String::from_utf8_lossy(&asked.body).contains("confidential"), "a payload was sent");
         assert!(String::from_utf8_lossy(&asked.body).contains("tests"), "the service has its name");
@@ -193,7 +193,7 @@ steps:
     let found = one_trace(&collector.spans(), only_key(&dir), 1);
     let plain = &found["calls: plain 1 done"];
     assert_eq!(plain.kind, 3, "a client's");
-    let asked = server.asked();
+    let asked = server.requests();
     assert_eq!(asked[0].headers["traceparent"], format!("00-{}-{}-01", plain.trace, plain.id));
     assert_eq!(asked[1].headers["traceparent"], "mine");
     let (_, loader) = loader(&dir).unwrap();
