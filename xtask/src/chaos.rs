@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The tests, by file and name. Every landing runs them for some seconds.
-const TESTS: [(&str, &str); 2] = [("nodes", "every_execution_ends_under_all_faults"), ("embedded_chaos", "acknowledged_work_survives")];
+const TESTS: [(&str, &str); 2] =
+    [("nodes", "every_execution_ends_under_all_faults"), ("embedded_chaos", "acknowledged_work_survives")];
 
 /// Runs the tests one after the other, each for its share of the minutes, in cargo's default profile.
 pub(crate) fn run(root: &Path, minutes: u32) -> Result<String, String> {
