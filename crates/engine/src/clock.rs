@@ -78,8 +78,8 @@ impl std::fmt::Display for ClockSkew {
         let side = if self.ahead_ms < 0 { "behind" } else { "ahead of" };
         write!(
             out,
-            "this node's clock is {} ms {side} the shared store's, and {CLOCK_APART_MS_MAX} ms are allowed: it holds no \
-             partitions until the clock is right; set it, and let NTP keep it",
+            "this node's clock is {} ms {side} the shared store's, and {CLOCK_APART_MS_MAX} ms are allowed: it owns no \
+             partitions until the clock is corrected; set the clock, and synchronize it with NTP",
             self.ahead_ms.unsigned_abs()
         )
     }

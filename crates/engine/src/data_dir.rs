@@ -61,7 +61,7 @@ impl DirLock {
         if let Some(doubt) = doubt {
             self.same_boot = false;
             let folder = data_dir.folder().display();
-            warn!(%folder, "{doubt}: attempts that are open in the store are taken for interrupted");
+            warn!(%folder, "{doubt}: open attempts in the store are treated as interrupted");
         }
         Ok(())
     }

@@ -243,7 +243,7 @@ impl Note {
 impl fmt::Display for Doubt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Unnoted => "the folder does not say which store was used in it last",
+            Self::Unnoted => "the folder does not record which store was last used in it",
             Self::Damaged => "the file `generation` of the folder cannot be read",
             Self::Copied => "the folder was copied",
             Self::OtherStore => "another store than this one was used in the folder last",

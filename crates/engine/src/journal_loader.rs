@@ -147,7 +147,7 @@ impl Loader {
         let broken = |why: &str| LoadError::Broken(why.to_owned());
         let row = self.store.head(execution)?.ok_or_else(|| broken("it is missing"))?;
         if !row.head.is_sealed_by(&self.sealing, execution) {
-            return Err(broken("its head does not bear the seal of this installation's key"));
+            return Err(broken("its head lacks the seal of this installation's key"));
         }
         let last = self.store.frames(execution, row.head.sequence, ReadLimit::of(1))?;
         let last = last.first().filter(|frame| frame.sequence == row.head.sequence);
@@ -356,7 +356,7 @@ impl Loader {
             _ => broken(error.to_string()),
         })?;
         let Some(Record::Started { plan_hash, decide_version, .. }) = frame.records.first() else {
-            return Err(broken("it does not begin an execution".into()));
+            return Err(broken("it does not start an execution".into()));
         };
         if *decide_version > DECIDE_VERSION {
             return Err(LoadError::Newer(*decide_version));
