@@ -73,7 +73,7 @@ pub(super) fn open_writer(path: &Path, upgrades: bool) -> Result<(Connection, u3
 
 fn is_older(path: &Path, found: u32) -> StoreError {
     StoreError::Unavailable(format!(
-        "{} has format {found}, of an older release: stop what works on it, then `mainspring upgrade` brings it to format \
+        "{} has format {found}, of an older release: stop its processes, then run `mainspring upgrade` to migrate it to format \
          {FORMAT}",
         path.display()
     ))
@@ -153,7 +153,7 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
 }
 
 fn cut_off(path: &Path) -> StoreError {
-    let message = format!("{} is shorter than it says, a part of it is lost: {RESTORE}", path.display());
+    let message = format!("{} is shorter than its header says, so a part of it is lost: {RESTORE}", path.display());
     StoreError::Damaged(message)
 }
 
@@ -357,7 +357,7 @@ mod tests {
                 let file = OpenOptions::new().write(true).open(&path).unwrap();
                 file.set_len(length(bytes_of(&path))).unwrap();
                 let said = open(&path).err().unwrap().to_string();
-                assert!(said.contains("is shorter than it says"), "{}: {said}", bytes_of(&path));
+                assert!(said.contains("is shorter than its header says"), "{}: {said}", bytes_of(&path));
             }
         }
     }

@@ -188,8 +188,8 @@ fn files_that_are_no_stores_are_rejected_with_help() {
     run(&place.open(), &Op::Claim(0));
     let sound = place.bytes();
     let table = [
-        ("text", b"this is not a database, but text that is long enough to look at".repeat(30), "is no database"),
-        ("a short text", b"short".to_vec(), "is no database"),
+        ("text", b"this is not a database, but text that is long enough to look at".repeat(30), "is not a database"),
+        ("a short text", b"short".to_vec(), "is not a database"),
         ("a cut-off header", sound[..60].to_vec(), "damaged"),
         ("a cut-off file", sound[..sound.len() - 5000].to_vec(), "restore the latest backup"),
         ("one page of many", sound[..8192].to_vec(), "restore the latest backup"),

@@ -123,9 +123,9 @@ fn an_unavailable_or_read_only_server_is_reported() {
     let before = look(&store);
     server.crash().unwrap();
     let Err(CommitError::NotWritten(why)) = commit(&store, 1, &[continues(0, 0)]) else { panic!("this was written") };
-    assert!(why.contains("localhost") && why.contains("whether the server runs"), "{why}");
+    assert!(why.contains("localhost") && why.contains("check that the server runs"), "{why}");
     let Err(StoreError::Unavailable(why)) = store.head(key(0)) else { panic!("this was read") };
-    assert!(why.contains("localhost") && why.contains("whether the server runs"), "{why}");
+    assert!(why.contains("localhost") && why.contains("check that the server runs"), "{why}");
     server.start_again().unwrap();
     assert_eq!(look(&store), before);
     server.execute("ALTER ROLE postgres SET default_transaction_read_only = on").unwrap();
