@@ -68,8 +68,8 @@ impl Caller {
         }
         let message = match &self.known_to {
             Some(admin) if permission == Permission::ApprovalsDecide => format!(
-                "This credential decides nothing: the admin `{admin}` has made it, and could decide in your place. Sign in \
-                 by the provider, or let an owner make you a token."
+                "This credential cannot decide: the admin `{admin}` created it, and could decide in your place. Sign in \
+                 with the identity provider, or ask an owner for a token."
             ),
             _ => format!("This credential may not do that: it lacks `{}`.", permission.name()),
         };

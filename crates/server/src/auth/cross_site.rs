@@ -31,7 +31,7 @@ pub(crate) fn check_origin(base: &str, headers: &HeaderMap, must_name_source: bo
         return Ok(());
     }
     let message = format!(
-        "With a cookie, what changes something must come from {base} itself, and say so (`Origin`): reach the server \
+        "With a cookie, a changing request must come from {base}, with its `Origin`: reach the server \
          there, set its base URL (--base-url) to where you reach it, or send a token as `Authorization: Bearer`."
     );
     Err(Problem::new(Code::Forbidden, message))

@@ -212,8 +212,8 @@ impl Drop for Connection {
 }
 
 fn full() -> Problem {
-    let message = "This organization or token has as many connections as it may, and none of them is idle: end some \
-                   requests or event streams, or send more over one connection (HTTP/2).";
+    let message = "This organization or token has its maximum number of connections, and none of them is idle: end \
+                   some requests or event streams, or send more over one connection (HTTP/2).";
     Problem::new(Code::Unavailable, message)
 }
 

@@ -166,7 +166,7 @@ pub(crate) async fn receive(
 /// Reads a body within the time limit, so that a stalled upload does not hold memory forever.
 async fn whole(body: Body, bytes_max: usize, time_limit: Duration) -> Result<Body> {
     let read = timeout(time_limit, read(body, bytes_max)).await.map_err(|_| {
-        let message = format!("The body has not come within {} s: send it again.", time_limit.as_secs());
+        let message = format!("The body did not arrive within {} s: send it again.", time_limit.as_secs());
         Problem::new(Code::RequestTimeout, message)
     })?;
     read.map(Body::from)

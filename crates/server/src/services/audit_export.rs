@@ -99,7 +99,7 @@ impl Entry {
         }
         let decoded = cbor::decode(&detail).unwrap_or_default();
         if json::compact(&decoded) != json::compact(&self.detail.0) {
-            return Err("`detail` is not what `detailCbor` says".into());
+            return Err("`detail` differs from `detailCbor`".into());
         }
         let Self { number, actor, action, target, hash, .. } = self;
         let hash = Hash::parse(&hash).ok_or("`hash` is no hash")?;
@@ -128,7 +128,7 @@ impl Chain {
     /// Accepts the next entry, or says why it does not continue the chain.
     pub(crate) fn take(&mut self, row: &AuditRow) -> Result<(), String> {
         if row.number != self.number + 1 || !row.follows(self.hash) {
-            return Err(format!("entry {} is not what was written", self.number + 1));
+            return Err(format!("entry {} was changed", self.number + 1));
         }
         (self.number, self.hash) = (row.number, row.hash);
         Ok(())

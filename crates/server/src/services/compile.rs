@@ -56,7 +56,7 @@ impl From<CompileError> for Problem {
         match why {
             CompileError::Invalid(found) => invalid(&found),
             CompileError::Busy => {
-                let message = "No worker was free to look into the definition: try again in a second.";
+                let message = "No worker was free to check the definition: try again in a second.";
                 Self::new(Code::Unavailable, message)
             }
             CompileError::Failed(problem) => problem,

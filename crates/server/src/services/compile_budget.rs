@@ -102,7 +102,7 @@ impl Spent {
         }
         COMPILING_MAX.checked_sub(self.compiling).filter(|left| !left.is_zero()).ok_or_else(|| {
             let message = format!(
-                "it was not looked into: the functions and schemas of this request took more than {} s already; make \
+                "it was not checked: the functions and schemas of this request took more than {} s already; make \
                  them smaller, or send fewer at a time",
                 COMPILING_MAX.as_secs()
             );
@@ -118,7 +118,7 @@ impl Spent {
         if self.crashes <= CRASHES_MAX {
             return Ok(());
         }
-        let message = "the process that looked into it ended, as it did for another one of this request: simplify it";
+        let message = "the process that checked it ended, as it did for another one of this request: simplify it";
         Err(Fault::new(FaultKind::MemoryExceeded, message))
     }
 }

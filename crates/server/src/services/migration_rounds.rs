@@ -306,10 +306,7 @@ fn refusal(app: &App, row: &ExecutionRow, target: &Target) -> Vec<StayReason> {
     }
     match target.reasons(&state) {
         reasons if reasons.is_empty() => {
-            vec![reason(
-                "changed_meanwhile",
-                "the execution could not migrate when it was asked; apply again to ask it again",
-            )]
+            vec![reason("changed_meanwhile", "the execution could not migrate at that time; apply again to retry")]
         }
         reasons => reasons,
     }

@@ -230,7 +230,7 @@ pub(crate) fn review(
             return Ok((change, Outcome(Err(problem))));
         }
         if new.approve && stored.body.author.is(&caller.user) && needs_four_eyes(app, caller)? {
-            let message = "You have proposed this change, or have made the credential that proposed it, and the organization requires that another member approves it.";
+            let message = "You proposed this change, or created the credential that proposed it, and the organization requires that another member approves it.";
             return Err(Problem::new(Code::Forbidden, message));
         }
         if new.approve && stored.body.shadow.is_none() && requires(app, caller, SHADOW_FEATURE)? {

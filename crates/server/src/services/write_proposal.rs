@@ -112,13 +112,13 @@ where
 fn still_permitted(app: &App, caller: &Caller, workflow: &str, calls: u64) -> Result<Caller> {
     let checked = reauthorize(app, caller, Permission::ProposalsWrite).and_then(|now| match now.is_person() {
         true => Ok(now),
-        false => Err(Problem::new(Code::Forbidden, "Only people ask for changes in words.")),
+        false => Err(Problem::new(Code::Forbidden, "Only people request changes in prose.")),
     });
     checked.map_err(|problem| {
         let why = match problem.code {
             Code::Unauthorized => "the credential of the request was revoked or has expired",
             Code::Forbidden => {
-                "the member of the request has lost the permission `proposals:write`, or is no person any more"
+                "the member of the request has lost the permission `proposals:write`, or is not a person any more"
             }
             _ => return problem,
         };
