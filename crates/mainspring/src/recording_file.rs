@@ -156,10 +156,10 @@ fn replayed(path: &Path, text: &str) -> Result<(Recording, Option<PreparedCall>)
             ("failed", Some(_)) => {}
             // Before it may stand a call whose process ended.
             ("set", _) => drop(open.set(text("name"), output()).map_err(wrong)?),
-            _ => return Err(damaged("this entry cannot stand here")),
+            _ => return Err(damaged("this entry is not allowed here")),
         }
     }
-    Ok((recording.ok_or_else(|| bad(path, "it is not a recording: `mainspring record start` makes one"))?, calling))
+    Ok((recording.ok_or_else(|| bad(path, "it is not a recording: `mainspring record start` creates one"))?, calling))
 }
 
 fn bad(path: &Path, why: &str) -> CliError {

@@ -93,7 +93,7 @@ fn an_existing_file_is_replaced_only_if_it_is_a_backup() {
     Connection::open(dir.root().join("other.db")).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
     symlink("backup.db", dir.root().join("link")).unwrap();
     for name in ["letter", "other.db", "link", "home"] {
-        refused(&dir, &[name, "--force"], 10, &[name, "no earlier backup"]);
+        refused(&dir, &[name, "--force"], 10, &[name, "not a backup"]);
     }
     refused(&dir, &["none/backup.db"], 10, &["its folder cannot be used"]);
     refused(&dir, &["/"], 10, &["names no file"]);
@@ -104,12 +104,12 @@ fn the_store_cannot_be_the_target_of_its_backup() {
     let dir = dir();
     let hard = dir.root().join("hard.db");
     fs::hard_link(state(&dir).join("journal.db"), &hard).unwrap();
-    refused(&dir, &["hard.db", "--force"], 10, &["no earlier backup"]);
+    refused(&dir, &["hard.db", "--force"], 10, &["not a backup"]);
     let within = |name: &str| state(&dir).join(name).to_str().unwrap().to_owned();
     for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
         refused(&dir, &[&within(name), "--force"], 10, &["the store itself"]);
     }
-    refused(&dir, &[&within("lock"), "--force"], 10, &["no earlier backup"]);
+    refused(&dir, &[&within("lock"), "--force"], 10, &["not a backup"]);
     let verified = call(dir.mainspring(&["verify", "--all"]), b"");
     assert_eq!(verified.exit, Some(0), "{verified:?}");
 }

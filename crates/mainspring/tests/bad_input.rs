@@ -137,7 +137,7 @@ type Spoil = (&'static str, fn(&TestDir), i32, &'static [&'static str]);
 
 /// Damages that prevent the start of an execution.
 const BROKEN_ENVIRONMENTS: &[Spoil] = &[
-    ("no workspace", |dir| fs::remove_dir(dir.workspace()).unwrap(), 10, &["workspace", "make it first"]),
+    ("no workspace", |dir| fs::remove_dir(dir.workspace()).unwrap(), 10, &["workspace", "create it first"]),
     (
         "a workspace that is a file",
         |dir| {
@@ -170,7 +170,7 @@ const BROKEN_ENVIRONMENTS: &[Spoil] = &[
         "no database",
         |dir| put_journal(dir, b"this is no database, and long enough to be looked at: x".repeat(40).as_slice()),
         40,
-        &["journal.db", "no database"],
+        &["journal.db", "not a database"],
     ),
     (
         "the database of another program",
@@ -276,7 +276,7 @@ fn open_approvals_survive_an_unusable_environment() {
     moved(&dir, "kept", "home/.config/mainspring/key");
     // The workspace is missing.
     moved(&dir, "workspace", "elsewhere");
-    assert_refused("no workspace", &dir.resumed("e", &token, "approve"), 10, &["workspace", "make it first"]);
+    assert_refused("no workspace", &dir.resumed("e", &token, "approve"), 10, &["workspace", "create it first"]);
     moved(&dir, "elsewhere", "workspace");
     // The journal is cut in half, after a checkpoint into one file.
     let close = "PRAGMA wal_checkpoint(TRUNCATE)";

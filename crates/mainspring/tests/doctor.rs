@@ -224,7 +224,7 @@ fn doctor_creates_no_files() {
     set_mode(&data(&dir), 0o700);
     File::create(journal(&dir)).unwrap();
     let told = doctor(&dir, &["--deep"]);
-    told.expect_broken(&[]).expect("format", "ok", "nothing is in it yet").expect("log", "ok", "nothing was written");
+    told.expect_broken(&[]).expect("format", "ok", "it is empty").expect("log", "ok", "nothing was written");
     told.expect("quarantine", "skipped", "older").expect("journals", "skipped", "nothing is in the store yet");
 }
 
@@ -298,7 +298,7 @@ fn a_broken_store_is_named_with_help() {
         (|dir| cut_to(dir, |length| length / 2 + 100), &["store"], "restore the latest backup"),
         (|dir| cut_to(dir, |length| length - 1), &["store"], "restore the latest backup"),
         (|dir| cut_to(dir, |_| 60), &["store"], "restore the latest backup"),
-        (|dir| replace(dir, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "no database"),
+        (|dir| replace(dir, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "not a database"),
         (|dir| replace(dir, |path| fs::create_dir(path).unwrap()), &["store"], "is a folder"),
         (|dir| replace(dir, |_| ()), &["store"], "is missing"),
         (|dir| tamper(dir, "PRAGMA user_version = 99"), &["format"], "format 99"),
@@ -321,7 +321,7 @@ fn other_broken_checks_are_named_with_help() {
             &["key"],
             "not the key that the store was created with",
         ),
-        (|dir| fs::remove_file(config(dir, "key")).unwrap(), &["key"], "put back"),
+        (|dir| fs::remove_file(config(dir, "key")).unwrap(), &["key"], "restore your copy"),
         (|dir| write_config(dir, "credentials.json", "{\"servers\": {}}", 0o644), &["tokens"], "chmod 600"),
         (|dir| write_config(dir, "credentials.json", "[]", 0o600), &["tokens"], "login"),
         (|dir| write_config(dir, "config.yaml", "listne: 1\n", 0o600), &["settings"], "`listne` is no setting"),
@@ -333,7 +333,7 @@ fn other_broken_checks_are_named_with_help() {
                 fs::write(data(dir), "").unwrap();
             },
             &["folder", "store"],
-            "is no folder",
+            "is not a folder",
         ),
     ]);
 }
@@ -414,7 +414,7 @@ fn the_lock_counts_and_not_its_recorded_pid() {
     tamper(&dir, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
     doctor(&dir, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
     fs::write(data(&dir).join("lock"), "").unwrap();
-    doctor(&dir, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
+    doctor(&dir, &[]).expect_broken(&[]).expect("lock", "warning", "has not recorded its pid");
 }
 
 #[test]
@@ -478,7 +478,7 @@ fn a_server_continues_during_doctor() {
     told.expect_broken(&[]).expect("lock", "ok", &format!("the process {} works", server.child.id()));
     told.expect("integrity", "ok", "every index").expect("journals", "ok", "2 journals with");
     told.expect("audit logs", "ok", "1 entry of 1 organization is");
-    told.expect("server", "ok", "this release").expect("server ready", "ok", "takes work");
+    told.expect("server", "ok", "this release").expect("server ready", "ok", "accepts work");
     told.expect("server transport", "ok", "on this machine").expect("server clock", "ok", "to some seconds");
     told.expect("server token", "skipped", "mainspring login");
     for (token, broken, said) in [
@@ -520,7 +520,7 @@ fn an_unreachable_server_is_reported() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
     });
     let told = doctor(&dir, &["--server", &format!("http://{address}")]);
-    told.expect_broken(&["server"]).expect("server", "broken", "no Mainspring");
+    told.expect_broken(&["server"]).expect("server", "broken", "is not Mainspring");
     // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let told = doctor(&dir, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
@@ -540,7 +540,7 @@ fn a_database_is_read_and_not_changed() {
     let all = "SELECT count(*) || ' ' || coalesce(max(relname), '') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'flows'";
     let beside = server.beside().unwrap();
     let told = doctor(&dir, &["--store", &address]);
-    told.expect_broken(&[]).expect("store", "ok", "PostgreSQL").expect("format", "ok", "nothing is in it yet");
+    told.expect_broken(&[]).expect("store", "ok", "PostgreSQL").expect("format", "ok", "it is empty");
     told.expect("database connection", "ok", "TLS")
         .expect("database disk", "ok", "fsync is on")
         .expect("key", "ok", "none yet");
@@ -610,7 +610,7 @@ fn a_node_continues_while_its_database_is_read() {
     );
     told.expect("lock", "ok", &format!("the process {} works", server.child.id())).expect("clock", "ok", "UTC");
     told.expect("journals", "ok", "1 journal with").expect("audit logs", "ok", "of 1 organization are");
-    told.expect("server ready", "ok", "takes work");
+    told.expect("server ready", "ok", "accepts work");
     let newest = PostgresStore::inspect(&address).unwrap().newest_frame_ms().unwrap().unwrap();
     let store = PostgresStore::inspect(&address).map(|inspection| Box::new(inspection).store().unwrap()).unwrap();
     let row = store.executions(&Filter::default(), None, 1).unwrap().remove(0);
@@ -651,7 +651,7 @@ fn an_unusable_database_is_reported() {
     server.execute("ALTER ROLE careful CONNECTION LIMIT 5").unwrap();
     as_careful("s3cret").expect_broken(&[]).expect("connections", "warning", "may have 5");
     server.execute("ALTER ROLE careful SET default_transaction_read_only = on").unwrap();
-    as_careful("s3cret").expect_broken(&["store"]).expect("store", "broken", "no writes");
+    as_careful("s3cret").expect_broken(&["store"]).expect("store", "broken", "read-only");
     let plain = server.address("schema=flows&sslmode=disable");
     doctor(&dir, &["--store", &plain]).expect_broken(&[]).expect("database connection", "warning", "without TLS");
     doctor(&dir, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect(
@@ -662,5 +662,5 @@ fn an_unusable_database_is_reported() {
     // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("postgres://u@{}/d", silent.local_addr().unwrap());
-    doctor(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no answer within");
+    doctor(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no response within");
 }

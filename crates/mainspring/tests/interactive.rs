@@ -169,7 +169,7 @@ fn ctrl_c_stops_attempts_and_prints_how_to_resume() {
     let (printed, exit) = run_to_end(terminal);
     assert_printed(
         &printed,
-        &["stopping what runs", "interrupted; nothing is lost", "`mainspring resume r1` continues"],
+        &["stopping running steps", "interrupted; nothing is lost", "`mainspring resume r1` continues"],
     );
     assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (40, "running", false));
     let (printed, exit) = run_to_end(at_a_terminal(dir.mainspring(&["resume", "r1"])));

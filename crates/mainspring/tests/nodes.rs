@@ -394,7 +394,7 @@ fn a_full_database_disk_loses_nothing() {
             Err(why) => break why.to_string(),
         }
     };
-    assert!(refused.contains("make room on the server's disk"), "{refused}");
+    assert!(refused.contains("free space on the server's disk"), "{refused}");
     fs::remove_file(&balloon).unwrap();
     fleet.wait_for(&executions, "completed", executions.len());
     fleet.check(&executions);

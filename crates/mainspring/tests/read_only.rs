@@ -119,7 +119,7 @@ fn a_missing_key_is_an_error() {
     for arguments in
         LOOKS.iter().chain(&[&["run", "wf.yaml", "--id", "e1"][..], &["approve", "e1"], &["resume", "--all"]])
     {
-        check(&dir, arguments, 40, &["/mainspring/key", "is not there", "MAINSPRING_KEY_FILE"]);
+        check(&dir, arguments, 40, &["/mainspring/key", "is missing", "MAINSPRING_KEY_FILE"]);
     }
 }
 
@@ -141,8 +141,8 @@ fn resume_creates_no_key() {
     fs::remove_file(key(&dir)).unwrap();
     let before = files_below(dir.root());
     let answer = dir.resumed("e", &token, "approve").expect(40, "failed");
-    assert!(answer.text("error.message").contains("is not there"), "{answer:?}");
+    assert!(answer.text("error.message").contains("is missing"), "{answer:?}");
     let answer = dir.ran("e", &definition).expect(40, "failed");
-    assert!(answer.text("error.message").contains("is not there"), "{answer:?}");
+    assert!(answer.text("error.message").contains("is missing"), "{answer:?}");
     assert_eq!(files_below(dir.root()), before);
 }

@@ -281,5 +281,5 @@ fn a_recording_survives_the_end_of_its_process_amid_a_call() {
     assert_eq!(bench.calls(), 1);
     fs::write(&path, format!("{begun}{{\"step\":{{\"name\":\"x\"}}}}\n")).unwrap();
     let (exit, said) = bench.output_of(&["record", "save", "rec.jsonl"]);
-    assert!(exit == Some(10) && said.contains("line 2: this entry cannot stand here"), "{said}");
+    assert!(exit == Some(10) && said.contains("line 2: this entry is not allowed here"), "{said}");
 }

@@ -228,7 +228,7 @@ fn conclude(engine: &Engine, snapshot: &Snapshot, context: &Context) -> Result<E
 
 async fn interrupted(engine: &Engine, snapshot: &Snapshot, context: &Context) -> Result<Exit, CliError> {
     let id = name(&snapshot.state);
-    context.terminal.note("stopping what runs …");
+    context.terminal.note("stopping running steps …");
     engine.drain().await;
     let message = format!("interrupted; nothing is lost: `mainspring resume {id}` continues");
     if context.global.json {

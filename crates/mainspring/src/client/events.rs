@@ -150,7 +150,7 @@ impl Watching {
         let place =
             message.id.split_once('.').and_then(|(frame, index)| Some((frame.parse().ok()?, index.parse().ok()?)));
         let read = json::value(message.data.as_bytes());
-        let data = read.map_err(|error| self.client.invalid_response(&format!("an event is no JSON: {error}")))?;
+        let data = read.map_err(|error| self.client.invalid_response(&format!("an event is not JSON: {error}")))?;
         let kind = data.get("type").and_then(Value::as_text).unwrap_or(&message.kind).to_string();
         let place = place.or((kind == PROGRESS).then_some((0, 0)));
         Ok(Event { place: place.ok_or_else(unknown)?, kind, data })

@@ -132,7 +132,7 @@ fn run(simulated: &Simulated, sim: &Sim, context: &Context) -> bool {
             executions: 0,
             calls: 0,
             repeated: BTreeMap::new(),
-            failures: vec!["the simulation panicked, as is said above: please report it with this seed".into()],
+            failures: vec!["the simulation panicked (see above): please report it with this seed".into()],
         });
         executions += report.executions;
         calls += report.calls;

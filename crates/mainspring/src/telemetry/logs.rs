@@ -34,7 +34,7 @@ fn targets(filter: &str) -> Result<Targets, CliError> {
     }
     let refused = || {
         let help = "give off, error, warn, info or debug, or levels for targets as in `mainspring_engine=debug,warn`";
-        CliError::bad_input("bad_log", format!("--log {filter}: is no level and no filter; {help}"))
+        CliError::bad_input("bad_log", format!("--log {filter}: is neither a level nor a filter; {help}"))
     };
     // `Targets` would accept a misspelled level as a target with all levels.
     let is_directive = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();

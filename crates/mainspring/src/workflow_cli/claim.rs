@@ -24,7 +24,7 @@ pub(super) fn first_of(base: &Path, workflow: Option<&str>, key: &str, execution
     let claimed = claim(&folder, &file_name(workflow, key), execution_id);
     claimed.map_err(|error| {
         let message = format!(
-            "the idempotency key cannot be kept in {}: {error}; make that folder writable, or name another with --state-dir",
+            "the idempotency key cannot be stored in {}: {error}; make that folder writable, or use another with --state-dir",
             folder.display()
         );
         CliError::bad_input("idempotency_key_not_kept", message)

@@ -338,7 +338,7 @@ fn refusals_name_the_alternative() {
     owner.refused(&["run", "--save", "wrong.yaml"], 10, &["wrong.yaml:2:", "nothing was saved"]);
     owner.refused(&["run", "ship", "--id", "x"], 10, &["--id is for executions of this machine"]);
     owner.refused(&["run", "ship", "--metrics", "127.0.0.1:0"], 10, &["--metrics is for executions of this machine"]);
-    owner.refused(&["list", "--otlp", "http://127.0.0.1:1"], 10, &["--otlp writes"]);
+    owner.refused(&["list", "--otlp", "http://127.0.0.1:1"], 10, &["--otlp exports"]);
     owner.refused(&["resume", "last"], 10, &["a server continues by itself"]);
     owner.refused(&["list", "--server", &url, "--dir", "."], 10, &["give only one of them"]);
     for command in [

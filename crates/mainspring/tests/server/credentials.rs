@@ -46,7 +46,7 @@ fn a_token_is_checked_stored_used_and_removed() {
     let gone = call(caller.without_server(&["logout"]), b"");
     assert!(gone.exit == Some(0) && gone.stdout.contains("signed out"), "{gone:?}");
     assert_refused(&here(&["workflows"]), 20, &["there is no token for"]);
-    assert_refused(&call(caller.without_server(&["logout", &url]), b""), 10, &["there is no token"]);
+    assert_refused(&call(caller.without_server(&["logout", &url]), b""), 10, &["there is no stored token"]);
 }
 
 #[test]

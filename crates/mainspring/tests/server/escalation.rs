@@ -138,7 +138,7 @@ fn only_operators_grant_and_revoke_the_operator_role() {
     // The last operator stays, and stays an owner.
     for field in [("role", Value::from("admin")), ("operator", false.into())] {
         let last = put(&owner, "owner", field).expect(409);
-        assert!(last.text.contains("the last who runs the installation"), "{last:?}");
+        assert!(last.text.contains("the last operator of the installation"), "{last:?}");
     }
     remove(&owner, "/api/members/owner").expect(409);
     put(&owner, "bob", ("operator", true.into())).expect(400);

@@ -385,7 +385,7 @@ fn an_unresponsive_provider_blocks_no_other_request() {
     let dir = TestDir::new(&[]);
     dir.member("ada@example.com", "member");
     let tries = [
-        (Mood::NoJson, "no JSON"),
+        (Mood::NoJson, "not JSON"),
         (Mood::Elsewhere, "302"),
         (Mood::Endless, "too large"),
         (Mood::Silent, "longer than 5 s"),
@@ -427,7 +427,8 @@ fn a_configured_claim_names_members_and_never_operators() {
     let browser = dir.browser();
     browser.sign_in().expect(200);
     assert_eq!(browser.get("/api/me").expect(200).text_at("userId"), "248289761001");
-    for (sub, why) in [("owner", "runs the installation"), ("a:b", "colon"), ("ä", "letter"), ("a b", "letter")] {
+    for (sub, why) in [("owner", "operator of the installation"), ("a:b", "colon"), ("ä", "letter"), ("a b", "letter")]
+    {
         dir.provider.claims(&[("sub", sub.into())]);
         let browser = dir.browser();
         let page = browser.sign_in().expect(403);
@@ -458,7 +459,7 @@ fn users_sign_in_only_to_the_named_organization() {
     assert!(page.text.contains(&format!("<a href=\"{way}\">Sign in with 127.0.0.1</a>")), "{page:?}");
     let back = other.callback_path(&link);
     other.get(&back).expect(200);
-    assert!(other.get(&link).expect(200).text.contains("What is approved"));
+    assert!(other.get(&link).expect(200).text.contains("<h2>Request</h2>"));
 }
 
 #[test]
@@ -564,7 +565,7 @@ fn invalid_settings_are_refused_without_showing_secrets() {
     assert!(code == Some(0) && !text.contains(SECRET) && text.contains(&file), "{text}");
     for (arguments, secret, why) in [
         (with(&[]), None, "MAINSPRING_OIDC_CLIENT_SECRET"),
-        (by_file.clone(), Some(SECRET), "take one of them away"),
+        (by_file.clone(), Some(SECRET), "remove one of them"),
         (vec!["--oidc-client-id", "flows"], None, "oidcIssuer"),
         (vec!["--oidc-issuer", "https://id.example"], Some(SECRET), "oidcClientId"),
         (with(&["--oidc-client-secret-file", "/no/such/file"]), None, "/no/such/file"),

@@ -561,7 +561,7 @@ fn a_member_aborts_a_rollout_with_a_bad_effect() {
     };
     assert_eq!(run(&["rollout", "show", "w"]).exit, Some(10));
     let refused = run(&["proposals", "apply", "w", id, "--rollout", "10", "--max-cost-ratio", "nan"]);
-    assert!(refused.exit == Some(10) && refused.stderr.contains("no decimal number"), "{refused:?}");
+    assert!(refused.exit == Some(10) && refused.stderr.contains("not a decimal number"), "{refused:?}");
     let applied =
         run(&["proposals", "apply", "w", id, "--rollout", "10", "--minimum", "50", "--max-failure-rate", "60"]);
     assert!(applied.exit == Some(0) && applied.stdout.contains("10% of the starts take 1.0.1"), "{applied:?}");

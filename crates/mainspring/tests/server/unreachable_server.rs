@@ -49,7 +49,7 @@ fn invalid_responses_are_errors_and_are_escaped() {
     for (said, exit, words) in [
         (b"\x00\xff\xfe garbage".to_vec(), 40, "no response from the server"),
         (Vec::new(), 40, "no response from the server"),
-        (answer("200 OK", "", html), 40, "its answer is no JSON"),
+        (answer("200 OK", "", html), 40, "its response is not JSON"),
         (answer("502 Bad Gateway", "", html), 40, "status 502"),
         (answer("200 OK", "", "[]"), 40, "`executions` of a page of executions is not a list"),
         (

@@ -52,7 +52,7 @@ steps: [{id: work, type: bash, env: {A: confidential-value}, command: "echo conf
     assert_eq!((text(ended, "step"), text(ended, "outcome")), ("work", "done"));
     assert_eq!(ended.get("attempt").and_then(Value::as_u64), Some(1));
     assert_eq!(text(of("an execution has ended"), "status"), "completed");
-    assert_eq!(text(of("the engine begins"), "level"), "INFO");
+    assert_eq!(text(of("the engine starts"), "level"), "INFO");
 }
 
 #[test]
@@ -81,6 +81,6 @@ fn a_node_logs_its_start_and_end_unless_off() {
         let (code, _, rest) = running.end();
         assert_eq!(code, Some(0), "{rest}");
         let all = said + &rest;
-        assert_eq!(all.contains("the engine begins") && all.contains("the engine ends"), told, "{all}");
+        assert_eq!(all.contains("the engine starts") && all.contains("the engine ends"), told, "{all}");
     }
 }

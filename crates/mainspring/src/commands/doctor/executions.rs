@@ -150,7 +150,7 @@ fn clock(now: u64, newest_ms: Option<u64>) -> Check {
             );
             Check::broken("clock", message, help)
         }
-        _ => Check::ok("clock", format!("it is {time}; all times are kept in UTC, whatever TZ says")),
+        _ => Check::ok("clock", format!("it is {time}; all times are stored in UTC, regardless of TZ")),
     }
 }
 
