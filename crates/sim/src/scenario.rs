@@ -274,7 +274,7 @@ fn case<'a>(
     for (key, help) in [
         ("name", "give the case a name"),
         ("definition", "give it a workflow, in place or as the path of its file"),
-        ("expect", "say what must come of it: expect: {status: completed}"),
+        ("expect", "give the expected result: expect: {status: completed}"),
     ] {
         if !part.has(key) {
             reader.missing(part, key, help);
