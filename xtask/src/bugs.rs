@@ -38,8 +38,8 @@ pub(crate) fn run(root: &Path, names: &[String]) -> Result<String, String> {
         wrong.extend(verdict(row, found.as_ref()));
     }
     match wrong.len() {
-        0 => Ok(format!("bugs: {count} found, as {TABLE} says.")),
-        _ => Err(format!("{}\nbugs: {} of {count} are not as {TABLE} says.", wrong.join("\n"), wrong.len())),
+        0 => Ok(format!("bugs: {count} found, as in {TABLE}.")),
+        _ => Err(format!("{}\nbugs: {} of {count} differ from {TABLE}.", wrong.join("\n"), wrong.len())),
     }
 }
 
@@ -59,7 +59,7 @@ fn verdict(row: &Row, found: Option<&Found>) -> Option<String> {
             Some(format!("{name}: write seed {} in {TABLE}, and not {}; it says: {}", found.seed, row.seed, found.why))
         }
         Some(found) if !found.why.contains(&row.rule) => {
-            Some(format!("{name}: seed {} says in words that {TABLE} does not have: {}", found.seed, found.why))
+            Some(format!("{name}: seed {} fails with a message that {TABLE} does not have: {}", found.seed, found.why))
         }
         Some(_) => None,
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     if !asked.is_ok_and(|status| status.success()) {
         return Err(format!("cargo mutants is not installed. Install it with: {INSTALL}"));
     }
-    fs::create_dir_all(root.join(OUTPUT)).map_err(|error| format!("{OUTPUT} cannot be made: {error}."))?;
+    fs::create_dir_all(root.join(OUTPUT)).map_err(|error| format!("{OUTPUT} cannot be created: {error}."))?;
     let is_kernel = files.iter().all(|file| file.starts_with(KERNEL));
     if is_kernel {
         let quick =
@@ -78,14 +78,14 @@ fn arguments<'a>(files: &'a [String], tests: &[&'a str]) -> Vec<&'a str> {
 /// tool then does not report missed mutants by its exit code, so `missed` is checked too.
 fn verdict(code: Option<i32>, missed: &str) -> Result<String, String> {
     match (code, missed.lines().count()) {
-        (Some(0 | 3), 0) => Ok("mutants: every break was noticed.".to_owned()),
+        (Some(0 | 3), 0) => Ok("mutants: every mutant was caught.".to_owned()),
         (Some(2 | 3), count) => Err(format!(
-            "{missed}mutants: {count} not noticed by any test. Each is a missing test, unless {EXPLAINED} says why it changes nothing."
+            "{missed}mutants: {count} not caught by any test. Each is a missing test, unless {EXPLAINED} explains why it changes nothing."
         )),
         (Some(4), _) => Err("mutants: tests fail already without a break; fix them first.".to_owned()),
         (code, _) => {
             let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
-            Err(format!("mutants: cargo mutants ended with {code}; what it wrote above says why."))
+            Err(format!("mutants: cargo mutants ended with {code}; see its output above."))
         }
     }
 }

@@ -283,7 +283,7 @@ fn a_turn_that_ran_out_of_time_replays_equally() {
 #[test]
 fn the_output_of_an_execution_is_bounded() {
     let text = |bytes: usize| Value::map([("x", Value::Text("x".repeat(bytes)))]);
-    let begun = |steps: &str, input: Value| {
+    let to_end = |steps: &str, input: Value| {
         let (mut state, turn) = started(steps, input);
         while state.journal.is_split {
             take_in(&mut state, &Input::Continue, 0);
@@ -291,15 +291,15 @@ fn the_output_of_an_execution_is_bounded() {
         (state, turn)
     };
     let given = "steps: [{id: out, type: return, input: ['@input.x', '@input.x']}]";
-    let (state, _) = started(given, text(VALUE_BYTES_MAX / 2 - 100));
+    let (state, _) = to_end(given, text(VALUE_BYTES_MAX / 2 - 100));
     assert_eq!(state.status(), ExecutionStatus::Completed);
-    let (state, _) = started(given, text(VALUE_BYTES_MAX / 2));
+    let (state, _) = to_end(given, text(VALUE_BYTES_MAX / 2));
     assert_eq!(code_of(&state), "output_too_large");
     let output = "output: ['@input.x', '@input.x']\nsteps: [{id: a, type: conditional, condition: true, then: []}]";
-    let (state, _) = started(output, text(VALUE_BYTES_MAX / 2));
+    let (state, _) = to_end(output, text(VALUE_BYTES_MAX / 2));
     assert_eq!(code_of(&state), "output_too_large");
     let asked = "steps: [{id: ok, type: approval, items: ['@input.x', '@input.x']}]";
-    let (state, _) = started(asked, text(VALUE_BYTES_MAX / 2));
+    let (state, _) = to_end(asked, text(VALUE_BYTES_MAX / 2));
     assert_eq!(code_of(&state), "input_too_large");
 }
 

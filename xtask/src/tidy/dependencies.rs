@@ -47,7 +47,7 @@ fn reasons(manifest: &File, of_dependencies: &str) -> Vec<Finding> {
 }
 
 fn unexplained(manifest: &File, line: usize) -> Finding {
-    Finding::at(&manifest.path, line, "Say in a comment above it why this dependency is there.")
+    Finding::at(&manifest.path, line, "Give the reason for this dependency in a comment above it.")
 }
 
 /// Finds versions, paths and repositories outside of the root manifest.

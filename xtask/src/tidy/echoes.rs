@@ -41,7 +41,7 @@ fn fault(file: &File, comment: &Comment) -> Option<(&'static str, &'static str)>
     let said: BTreeSet<String> =
         words::of_text(&comment.text).filter(|word| !FILLERS.contains(&word.as_str())).collect();
     if said.len() == 1 && said.iter().all(|word| INTERROGATIVES.contains(&word.as_str())) {
-        return Some(("questions", "doc comments of one interrogative; delete it or say the thing"));
+        return Some(("questions", "doc comments of one interrogative; delete it or name the subject"));
     }
     // Code in a comment shows how a value is written, which the name does not tell.
     let (name, types) = item(&file.tokens[comment.before..]).filter(|_| !comment.text.contains('`'))?;

@@ -41,7 +41,7 @@ fn words(file: &File) -> Vec<Finding> {
         let found =
             line.split(|letter: char| !letter.is_alphanumeric() && letter != '_').find(|word| WORDS.contains(word));
         findings.extend(
-            found.map(|word| Finding::at(&file.path, number, format!("{word} is left over: do it or drop it."))),
+            found.map(|word| Finding::at(&file.path, number, format!("{word} is left over: resolve it or remove it."))),
         );
     }
     findings
@@ -68,17 +68,17 @@ fn at_token(tokens: &[Token], start: usize) -> Option<String> {
     let token = &tokens[start];
     let name = token.text.as_str();
     if MACROS.contains(&name) && token::reads(tokens, start + 1, &["!"]) && tokens.get(start + 2)?.text != "=" {
-        return Some(format!("{name}! is left over: do it or drop it."));
+        return Some(format!("{name}! is left over: resolve it or remove it."));
     }
     if token::reads(tokens, start, &["#", "[", "ignore", "]"]) {
-        return Some("A test is ignored without a word; write #[ignore = \"why\"].".to_owned());
+        return Some("A test is ignored without a reason; write #[ignore = \"why\"].".to_owned());
     }
     if token.in_test
         && CLOCKS.contains(&name)
         && token::reads(tokens, start + 1, &[":", ":"])
         && names_sleep(tokens, start + 3)
     {
-        return Some("A test sleeps; wait for a fact, or let virtual time pass.".to_owned());
+        return Some("A test sleeps; wait for a condition, or use virtual time.".to_owned());
     }
     None
 }

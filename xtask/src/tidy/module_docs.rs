@@ -6,7 +6,7 @@ use crate::repository::Repository;
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {
     let silent = repository.rust().filter(|file| !begins_with_a_sentence(&file.text));
     silent
-        .map(|file| Finding::at(&file.path, 1, "Begin with a `//!` comment that says what this file is for."))
+        .map(|file| Finding::at(&file.path, 1, "Start with a `//!` comment that states the purpose of this file."))
         .collect()
 }
 
