@@ -22,7 +22,7 @@ struct Place {
 }
 
 impl Place {
-    /// The position after this one. A clock that stands still or goes back does not repeat keys.
+    /// The position after this one. A clock that stops or goes back does not repeat keys.
     fn next(self, now_ms: u64, first_count: u16) -> Self {
         if now_ms > self.ms {
             Self { ms: now_ms, count: first_count & FIRST_COUNT_MAX }

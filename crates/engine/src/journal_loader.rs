@@ -81,7 +81,7 @@ impl Loader {
     }
 
     /// Reads an execution to continue it. A quarantined journal is not folded, since its fault is known. It may have
-    /// ended all the same, at a node that owned it when another node quarantined it: then its inputs are late. Remote
+    /// ended anyway, at a node that owned it when another node quarantined it: then its inputs are late. Remote
     /// attempts are read last: a node that has just finished one enqueued its receipt first.
     fn load_active(&self, execution: ExecutionKey) -> Result<LoadAnswer, LoadError> {
         let Some(mut row) = self.store.head(execution)? else { return Ok(LoadAnswer::Unknown) };

@@ -202,7 +202,7 @@ fn try_release(
     if !free(place, execution, Some(awaiting), act)? {
         return Ok(None);
     }
-    // A concurrent commit may have processed the notification of the parent all the same.
+    // A concurrent commit may have processed the notification of the parent anyway.
     if waiting_for(place, parent, execution)?.is_none() {
         cancel(place, execution, act)?;
         return Ok(Some(Released::Canceled));

@@ -95,7 +95,7 @@ fn due_executions_are_found_behind_a_full_page() {
 }
 
 /// Two starts are in the inbox, and a signal behind the first one. For a while, plans cannot be read. Both executions
-/// start all the same, none is quarantined, and the signal does not precede its start.
+/// start anyway, none is quarantined, and the signal does not precede its start.
 #[test]
 fn an_unavailable_store_quarantines_nothing() {
     let store = MemoryStore::new();

@@ -374,7 +374,7 @@ fn a_deadline_loads_an_execution_without_free_memory() {
     assert_eq!(bench.status(0), ExecutionStatus::Failed);
 }
 
-/// The delay of a journal starts anew if its execution was quarantined in the meantime.
+/// The delay of a journal starts again if its execution was quarantined in the meantime.
 #[test]
 fn a_release_restarts_the_delay_of_a_journal_load() {
     let mut bench = Bench::new(4 << 20);

@@ -774,7 +774,7 @@ fn the_timeout_of_an_attempt_starts_with_it() {
         bench.commit_all();
         assert_eq!(bench.stopped, [1], "after {waited_ms} ms");
     }
-    // It does not wait for ever.
+    // It does not wait forever.
     let mut bench = Bench::new();
     bench.submit(&plan(r#"{"steps":[{"type":"bash","id":"a","command":"true","timeoutMs":1000}]}"#));
     bench.commit_all();

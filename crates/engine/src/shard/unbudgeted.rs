@@ -10,7 +10,7 @@ use crate::{
     period_budgets::{Unbudgeted, unlimited},
 };
 
-/// The executions to which no budget of a day or a month applies, as the store said. Their requests for leases are
+/// The executions to which no budget of a day or a month applies, according to the store. Their requests for leases are
 /// answered in the same commit, without the store. A missing entry costs a request.
 #[derive(Debug, Default)]
 pub(super) struct UnbudgetedExecutions(BTreeMap<String, OfOrganization>);

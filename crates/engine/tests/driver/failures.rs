@@ -286,7 +286,7 @@ fn no_attempt_starts_after_a_lease_expiry_between_outputs() {
         Ok(())
     });
     // The driver is blocked when the first frame of the commit is announced. Attempts that were handed out before have
-    // begun when that time is over.
+    // begun when that time limit has passed.
     let executor = Arc::new(Scripted::default());
     let begun_in_time = Arc::new(AtomicU32::new(0));
     let (notifying, counted, counting) = (notified.clone(), begun_in_time.clone(), executor.clone());

@@ -320,7 +320,7 @@ fn commits_of_another_owner_are_not_adopted() {
     first.submit();
     first.write();
     assert_eq!(first.take_outputs(), "acquired [0], commit, perform a 1, notify 0, reply");
-    // The first node is paused until the second one acquires the partition. Its own clock stood still as well.
+    // The first node is paused until the second one acquires the partition. Its own clock stopped as well.
     store.set_now(NOW + 10_000);
     second.wall_ms = NOW + 10_000;
     second.heartbeat();

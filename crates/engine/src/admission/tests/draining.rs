@@ -111,7 +111,7 @@ fn a_read_that_sees_a_drain_first_does_not_end_it() {
     let rows = || vec![row_with(1, OLD, "running"), row_with(2, NEW, "pending")];
     assert_eq!(read(&mut machine, drains(), rows()), [], "the older one is waited for");
     assert_eq!(machine.ended(key(1)), []);
-    // The drain was taken back, and another one began.
+    // The drain was canceled, and another one started.
     let later = Drains::from([("w".into(), Drain { since_ms: 8, new: BTreeSet::from([NEW]) })]);
     let rows = || vec![row_with(2, NEW, "pending")];
     assert_eq!(read(&mut machine, later.clone(), rows()), [], "it is not the drain that was known");

@@ -20,7 +20,7 @@ pub(crate) struct Ownership {
     pub(crate) problem: Option<NodeProblem>,
 }
 
-/// A condition that keeps a node from working: a component for readers who may not see the reason, and the reason.
+/// A condition that prevents a node from working: the component, which all readers may see, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeProblem {
     /// `store`, `clock` or `machine`.
