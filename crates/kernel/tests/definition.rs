@@ -53,7 +53,7 @@ impl Inspector for Reads {
     }
 }
 
-/// The input of a workflow that is known is checked against its schema, as far as no reference stands in it.
+/// The input of a workflow that is known is checked against its schema, as far as no reference is in it.
 #[test]
 fn inputs_of_known_workflows_match_their_schema() {
     for (input, is_right) in [

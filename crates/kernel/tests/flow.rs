@@ -388,7 +388,7 @@ fn rules_for_labels_apply_without_tool_servers() {
     assert_eq!(policy.denied(&compiled.plan, None).len(), 1);
 }
 
-/// An agent reads what others say in its conversation, also if they stand behind it.
+/// An agent reads the messages of others in its conversation, also of later steps.
 #[test]
 fn messages_carry_their_labels_into_a_conversation() {
     let steps = |conversation: &str, content: &str| {

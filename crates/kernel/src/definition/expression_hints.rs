@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{json, reference, value::Value};
 
-/// Comparison signs and the equivalent operators. A longer sign stands before its prefix.
+/// Comparison signs and the equivalent operators. A longer sign precedes its prefix.
 const SIGNS: [(&str, &str); 8] = [
     ("===", "eq"),
     ("!==", "neq"),

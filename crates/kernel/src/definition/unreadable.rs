@@ -136,7 +136,7 @@ fn reads(lines: &[&str], at: usize, line: &str, is_json: bool) -> bool {
 }
 
 fn yaml_lines(line: &str, before: &str) -> Vec<String> {
-    // Before the whole value is quoted: a reference may stand inside of braces.
+    // Before the whole value is quoted: a reference may be inside of braces.
     let mut tries: Vec<String> = without_merge(line).into_iter().chain(quoted_references(line)).collect();
     let (indent, body) = line.split_at(line.len() - line.trim_start().len());
     let dashes = if body.starts_with("- ") { "- " } else { "" };
@@ -197,7 +197,7 @@ fn key_column(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '-', '\t']).len()
 }
 
-/// Puts the references of a line that stand without quotes into quotes.
+/// Puts the references of a line that are without quotes into quotes.
 fn quoted_references(line: &str) -> Option<String> {
     let mut out = String::new();
     let mut rest = line;
