@@ -64,7 +64,7 @@ const fn starts_with(bytes: &[u8], at: usize, prefix: &[u8]) -> bool {
     true
 }
 
-/// Removes the lines of optional conditions that are not requested: each stands on its own line, which names its
+/// Removes the lines of optional conditions that are not requested: each is on its own line, which names its
 /// parameter in braces. The other parameters get numbers after the first `fixed`, in the order of `asked`; `mark` is
 /// the database's character before the number.
 pub(crate) fn only(sql: &str, mark: char, fixed: usize, asked: &[&str]) -> String {

@@ -128,7 +128,7 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
         // Set before the first read: the index of the log is then in memory and not in a shared file.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
     }
-    // SQLite reads the schema here, and says of a file without its last pages only that it is malformed.
+    // SQLite reads the schema here, and reports a file without its last pages only as malformed.
     let application = application_of(&connection);
     let tables = connection.query_row(sql!("connection.sql", "tables"), [], |row| row.get::<_, u32>(0));
     if [application.as_ref().err(), tables.as_ref().err()].into_iter().flatten().any(is_corrupt)
@@ -165,9 +165,9 @@ fn is_corrupt(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
 }
 
-/// Returns whether a file that SQLite calls corrupt is shorter than its header says. With a writable schema, SQLite opens a file
-/// of which whole pages are missing, and reads on without the part of the schema in a page that is cut. The connection is of no
-/// use afterwards.
+/// Returns whether a file that SQLite reports as corrupt is shorter than its header says. With a writable schema,
+/// SQLite opens a file of which whole pages are missing, and reads on without the part of the schema in a page that is
+/// cut. The connection is of no use afterwards.
 fn lacks_pages(path: &Path, connection: &Connection, is_refused: bool) -> bool {
     if connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true).is_err() {
         return false;

@@ -40,7 +40,7 @@ impl ResourceId {
     }
 }
 
-/// Tells the other threads to end, also when a test fails: they would wait forever.
+/// Stops the other threads, also when a test fails: they would wait forever.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {

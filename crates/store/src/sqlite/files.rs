@@ -134,7 +134,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Lists the files that this process has open; `None` where the system does not tell.
+/// Lists the files that this process has open; `None` if the system does not report it.
 fn open_files() -> Option<BTreeSet<Identity>> {
     let entries = fs::read_dir(DESCRIPTORS).ok()?;
     // A descriptor may be closed after it was listed.

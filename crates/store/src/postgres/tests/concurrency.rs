@@ -128,7 +128,7 @@ fn a_commit_of_an_old_epoch_is_refused() {
                         PartOutcome::Durable => after += 1,
                         refused => return (after, refused),
                     }
-                    // The receiver may be gone after the first value.
+                    // The receiver may have been dropped after the first value.
                     let _ = started.send(());
                 }
             });
