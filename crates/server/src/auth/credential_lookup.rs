@@ -113,8 +113,8 @@ fn look_up_session(app: &App, token: &SessionToken) -> Result<Lookup> {
     }
 }
 
-/// The caller of a session with the current role of its member; `None` if its execution has ended or is quarantined, or its
-/// member is gone.
+/// The caller of a session with the current role of its member; `None` if its execution has ended or is quarantined, or
+/// its member was removed.
 pub(crate) fn current_session_caller(app: &App, execution: ExecutionKey) -> Result<Option<Caller>> {
     let Some(row) = app.engine.store().execution(execution)? else { return Ok(None) };
     Ok(match caller_of(&**app.engine.store(), &row)? {

@@ -125,7 +125,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Accepts the next entry, or says why it does not continue the chain.
+    /// Accepts the next entry, or returns the reason for which it does not continue the chain.
     pub(crate) fn take(&mut self, row: &AuditRow) -> Result<(), String> {
         if row.number != self.number + 1 || !row.follows(self.hash) {
             return Err(format!("entry {} was changed", self.number + 1));
@@ -157,7 +157,7 @@ fn prove_chain(
     key: &[u8; 32],
     organization: &str,
 ) -> Result<(u64, Option<String>), StoreError> {
-    // Reads the head first: entries that are added during the verification lie behind it.
+    // Reads the head first: entries that are added during the verification follow it.
     let head = catalogue.audit_head(organization)?;
     let mut chain = Chain::default();
     let Some(head) = head else {

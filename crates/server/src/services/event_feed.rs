@@ -39,7 +39,7 @@ const RINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes that an organization may keep even if all rings together exceed their bound.
 const RINGS_OF_ORGANIZATION_BYTES_MIN: usize = 4 * 1024 * 1024;
 
-/// Most bytes of a ring while its organization is over its bound.
+/// Maximum bytes of a ring while its organization exceeds its bound.
 const CROWDED_RING_BYTES_MAX: usize = 16 * 1024;
 
 /// Position of an event: the sequence number of its frame, and its index in the frame, from 0.

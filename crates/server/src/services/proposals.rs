@@ -619,7 +619,7 @@ fn is_of_program(kind: &Kind, role: Role) -> bool {
     *kind != Kind::Person || role == Role::Agent
 }
 
-/// Marks open proposals of a workflow whose time is over, and counts the others.
+/// Marks open proposals of a workflow whose time limit has passed, and counts the others.
 fn expire(
     repository: Repository<'_>,
     caller: &Caller,

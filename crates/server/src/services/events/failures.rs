@@ -35,7 +35,7 @@ pub(crate) struct Attempted {
     pub failing_since: u64,
     /// The time of the next attempt, in milliseconds since 1970.
     pub due_at: u64,
-    /// True if the time of the retries is over.
+    /// True if the time for retries has passed.
     pub is_over: bool,
 }
 
@@ -56,7 +56,7 @@ impl Attempted {
     }
 }
 
-/// The cursor after a failed attempt, and true if the time of the retries is over.
+/// The cursor after a failed attempt, and true if the time for retries has passed.
 pub(crate) fn after_failure(read: &EventCursor, failure: &DeliveryFailure, now_ms: u64) -> (EventCursor, bool) {
     let key = format!("{}:{}", read.subscription, read.execution);
     let before = (read.attempts, read.failing_since);
