@@ -64,7 +64,7 @@ pub(crate) struct Client {
     endpoint: Endpoint,
 }
 
-/// Says whether a request may be sent again after its response was lost.
+/// Returns whether a request may be sent again after its response was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// The request changes nothing, or its idempotency key lets the server recognize it.

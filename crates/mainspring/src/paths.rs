@@ -60,7 +60,7 @@ pub fn text(path: &Path) -> Result<String, CliError> {
     text.ok_or_else(|| CliError::bad_input("bad_path", format!("{} is not UTF-8", path.display())))
 }
 
-/// The operating system's name for the user who runs this process, from the user database. Environment variables
+/// The name of the user of this process, from the user database. Environment variables
 /// could be forged.
 pub fn user() -> String {
     let uid = rustix::process::getuid().as_raw();

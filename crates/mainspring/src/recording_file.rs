@@ -154,7 +154,7 @@ fn replayed(path: &Path, text: &str) -> Result<(Recording, Option<PreparedCall>)
             }
             ("step", Some(call)) if call.step == text("name") => drop(open.record(call, output()).map_err(wrong)?),
             ("failed", Some(_)) => {}
-            // Before it may stand a call whose process ended.
+            // A call whose process ended may precede it.
             ("set", _) => drop(open.set(text("name"), output()).map_err(wrong)?),
             _ => return Err(damaged("this entry is not allowed here")),
         }

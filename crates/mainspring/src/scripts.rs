@@ -192,7 +192,7 @@ fn ours(folder: PathBuf) -> PathBuf {
     folder.join("mainspring")
 }
 
-/// The mode as one word, and an explanation.
+/// The name of the mode, and an explanation.
 pub(crate) fn words(scripts: &Scripts) -> (&'static str, String) {
     match scripts {
         Scripts::Contained(container) => ("contained", container.to_string()),

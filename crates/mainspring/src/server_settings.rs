@@ -88,7 +88,7 @@ const ORCHESTRATORS: &str = "orchestrators";
 /// The budgets for a day or a month.
 const BUDGETS: &str = "budgets";
 
-/// The secrets, which only the file names. Their values stand elsewhere.
+/// The secrets, which only the file names. Their values are elsewhere.
 const SECRETS: &str = "secrets";
 
 /// The HashiCorp Vault of secrets, which only the file has.

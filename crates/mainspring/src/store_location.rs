@@ -149,7 +149,7 @@ impl StoreLocation {
 
 /// The name under which earlier versions stored the marks of a store: its address without user, password and
 /// parameters. `None` if parameters select the store, because several stores then shared one name; their marks
-/// start anew.
+/// start again.
 fn former_name(address: &str) -> Option<&str> {
     let (base, parameters) = address.split_once('?').unwrap_or((address, ""));
     let tells_apart = |parameter: &str| ["schema=", "host="].iter().any(|name| parameter.starts_with(name));

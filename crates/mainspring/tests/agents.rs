@@ -193,7 +193,7 @@ fn a_killed_agent_repeats_no_tool_call_or_paid_model_call() {
     assert_eq!(verified.exit, Some(0), "{}", verified.stderr);
 }
 
-/// A budget that is used up asks. An approval raises it by the amount shown, and no call is repeated.
+/// An exhausted budget opens an approval. An approval raises it by the amount shown, and no call is repeated.
 #[test]
 fn a_budget_is_raised_by_a_person_and_the_conversation_continues() {
     let bench = Bench::with(

@@ -132,7 +132,7 @@ struct Chaos {
     restored: Vec<Restored>,
 }
 
-/// A client that starts executions until all are started or the server is gone.
+/// A client that starts executions until all are started or the server has exited.
 struct Load {
     starts: mpsc::Receiver<String>,
     thread: JoinHandle<()>,

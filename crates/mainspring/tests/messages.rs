@@ -144,7 +144,7 @@ steps:
   - {id: a, type: bash, env: {N: '@input.n'}, command: 'printf %s \"$N\"'}
 ";
 
-/// If the schema wants an object and none is given, the defaults of its properties apply.
+/// If the schema requires an object and none is given, the defaults of its properties apply.
 #[test]
 fn a_missing_input_is_an_empty_object_if_the_schema_needs_one() {
     let dir = with(&[("wf.yaml", SCHEMA), ("list.yaml", &SCHEMA.replace("type: object", "type: [object, string]"))]);

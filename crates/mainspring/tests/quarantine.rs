@@ -1,5 +1,5 @@
 //! Executions with damaged journals: their parents continue, and operators release or end them. Erased values are
-//! gone, listed, and proven by notes.
+//! removed, listed, and proven by notes.
 
 use std::{fs, path::PathBuf};
 

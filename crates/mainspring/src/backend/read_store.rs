@@ -35,7 +35,7 @@ impl ReadStore {
         self.location.engine_description(&*self.store).is_some()
     }
 
-    /// Says that no process runs an execution, and what continues it.
+    /// Prints that no process runs an execution, and the command that continues it.
     pub(crate) fn unattended(&self, name: &str) -> String {
         let help = match self.location.home() {
             Some(_) => format!("`mainspring resume {name}` continues"),

@@ -208,7 +208,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Shows what models say. It is drawn with the next tick.
+    /// Shows the output of models. It is drawn with the next tick.
     fn show_progress(&mut self, event: &Event) {
         for said in event.data.get("texts").and_then(Value::as_list).unwrap_or_default() {
             let part = |key: &str| said.get(key).and_then(Value::as_text).unwrap_or_default();

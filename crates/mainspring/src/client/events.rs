@@ -43,7 +43,7 @@ pub(crate) struct Event {
     pub(crate) data: Value,
 }
 
-/// Failed attempts before the user is told that the connection is lost.
+/// Failed attempts before a lost connection is reported.
 const SAID_AFTER: usize = 3;
 
 /// Reads the events of an execution until its last one, in the background. A permanent error is the last item. Progress is

@@ -210,7 +210,7 @@ fn reproduce(seed: u64, simulated: &Simulated, sim: &Sim) -> String {
     )
 }
 
-/// Quotes a word for a shell.
+/// Quotes an argument for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {

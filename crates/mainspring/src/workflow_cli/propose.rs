@@ -108,7 +108,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Asks until an answer is another definition that compiles.
+    /// Repeats the request until an answer is another definition that compiles.
     async fn draft(&self, present: &Value) -> Result<(Draft, Compiled), CliError> {
         let secrets = NodeSecrets::of(self.settings)?;
         let ToolServers { source, list, .. } =

@@ -160,7 +160,7 @@ fn a_conversation_continues_after_server_kills() {
     });
 }
 
-/// Each organization uses the models that serve it, and is told of no other one.
+/// Each organization uses the models that serve it, and cannot see others.
 #[test]
 fn organizations_use_the_models_that_serve_them() {
     let folder = tempfile::tempdir().unwrap();

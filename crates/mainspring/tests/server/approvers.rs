@@ -335,7 +335,7 @@ fn an_open_gate_lists_able_approvers_and_their_sufficiency() {
         let page = format!("/approve/{}", text(&gate, "id"));
         let warns = |client: &Client| client.get(&page).expect(200).text.contains("Too few");
         assert!(warns(&ours.owner));
-        // A caller who may not list members sees who can decide, and no roles.
+        // A caller who may not list members sees who can decide, without roles.
         let robot = ours.member("robot", "agent");
         assert_eq!(
             pictured(&gate_of(&robot, &id)),

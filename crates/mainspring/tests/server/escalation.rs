@@ -128,7 +128,7 @@ fn only_operators_grant_and_revoke_the_operator_role() {
     put(&owner, "eve", ("role", "owner".into())).expect(200);
     put(&owner, "bob", ("role", "member".into())).expect(200);
     let (eve, id) = (of("eve"), token(&owner, &[]).expect(201).text_at("id"));
-    // An owner who is no operator cannot remove an operator, in any way.
+    // An owner who is not an operator cannot remove an operator, in any way.
     put(&eve, "owner", ("role", "viewer".into())).expect(403);
     put(&eve, "eve", ("operator", true.into())).expect(403);
     token(&eve, &[("userId", "owner".into())]).expect(403);

@@ -75,7 +75,7 @@ fn starts_beyond_a_limit_are_queued_in_order() {
         let of_bob = [begin(&bob, "r0"), begin(&bob, "r1")];
         asks(&bob, &of_bob[0]);
         assert_eq!(status_and_queue(&bob, &of_bob[1]), pending("organization"));
-        // A repeated request returns the first execution in spite of the limits.
+        // A repeated request returns the first execution regardless of the limits.
         let again = start(&ada, "ship", "r4", Map::new()).expect(200);
         assert_eq!(again.text_at("executionId"), of_ada[4]);
         // A queued execution that is canceled never starts.
@@ -119,7 +119,7 @@ fn workflow_limits_apply_and_disabled_workflows_do_not_start() {
         let [first, second] = ["r0", "r1"].map(|request| begin(&owner, request));
         asks(&owner, &first);
         assert_eq!(status_and_queue(&owner, &second), pending("workflow"));
-        // A start that waits says why nothing has happened.
+        // A queued start shows the limit that it waits for.
         let body = Value::map([("workflowId", Value::from("ship")), ("clientRequestId", "r1".into())]);
         let waited = owner.post("/api/triggers/manual/run?wait=1", &body).expect(202);
         assert_eq!((waited.text_at("status"), waited.text_at("waitingFor")), ("running".into(), "workflow".into()));

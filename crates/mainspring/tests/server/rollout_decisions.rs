@@ -186,7 +186,7 @@ fn a_refused_promotion_is_shown_and_repeated_after_a_minute() {
     command.env("MAINSPRING_TOKEN", owner.token());
     let shown = call(command, b"");
     assert!(shown.exit == Some(0) && shown.stdout.contains("refused at"), "{shown:?}");
-    // The cause has gone, and the next attempt waits for its minute.
+    // The cause was removed, and the next attempt waits for its minute.
     four_eyes(false);
     assert_eq!((judged(&nodes), last_refusal(owner, &rollout)), (0, refusal));
     forget_refusals(&nodes);

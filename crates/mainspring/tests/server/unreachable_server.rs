@@ -1,4 +1,4 @@
-//! Servers that are gone, disconnect, or send invalid responses: the command line reports it, loses nothing, and
+//! Servers that have exited, disconnect, or send invalid responses: the command line reports it, loses nothing, and
 //! interprets no control characters.
 
 use std::net::TcpListener;

@@ -245,7 +245,7 @@ fn lines(caller: &Caller, arguments: &[&str]) -> Vec<Value> {
 #[test]
 fn a_reaper_gets_matching_ended_sessions_only() {
     everywhere(|place| {
-        // Otherwise workspaces of ended executions may be removed before they are looked at.
+        // Otherwise workspaces of ended executions may be removed before they are read.
         let file = place.configure("scriptsKeepMinutes: 600\n").join("workspace");
         let server = place.start_uncontained();
         let ours = Organization::new(&server, "acme");

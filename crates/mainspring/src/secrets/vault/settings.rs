@@ -35,7 +35,7 @@ pub(crate) struct VaultSettings {
 /// The origin of the token of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Login {
-    /// A token that is given. It is read anew for each request, so it can be replaced.
+    /// A token that is given. It is read again for each request, so it can be replaced.
     Token(LocalSource),
     /// A login with role and secret id.
     AppRole { mount: String, role_id: String, secret_id: LocalSource },
