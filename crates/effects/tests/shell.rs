@@ -521,7 +521,7 @@ mod stopping {
 mod leftovers {
     use super::*;
 
-    /// Performs a script that reports a background process, which must be gone after the outcome.
+    /// Performs a script that reports a background process, which must have ended before the outcome.
     async fn finishes_and_ends(command: &str, grace: Duration) -> Value {
         let place = Place::new();
         let (mut told, attempt, shell) = (place.fifo("told"), place.script(command), place.shell(grace));

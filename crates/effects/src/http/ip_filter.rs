@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Returns the special use of an address in words, or `None` if it is public.
+/// Returns a description of the special use of an address, or `None` if it is public.
 pub(super) fn special_use(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => SPECIAL_V4.iter().find(|(range, _)| range.contains(&address)).map(|(_, use_)| *use_),

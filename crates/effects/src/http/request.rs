@@ -148,8 +148,8 @@ fn body_of(body: Option<&Value>, headers: &mut HeaderMap) -> Option<Bytes> {
     Some(body.into())
 }
 
-/// Adds the idempotency key. It is the same for all attempts, so that a server that knows the header performs the work
-/// once. A value of the step takes precedence.
+/// Adds the idempotency key. It is the same for all attempts, so that a server that supports the header performs the
+/// work once. A value of the step takes precedence.
 fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap) -> Result<(), RequestError> {
     let name = match params.get("idempotencyHeader") {
         None => Some(IDEMPOTENCY_HEADER),

@@ -49,7 +49,7 @@ use rustix::process::Pid;
 /// The containment of a node's scripts.
 #[derive(Debug, Clone, Default)]
 pub enum Scripts {
-    /// As the user who runs this process, with all of that user's permissions.
+    /// As the user of this process, with all of that user's permissions.
     #[default]
     Uncontained,
     /// In containers.
@@ -107,7 +107,7 @@ pub struct ContainerSettings {
     pub readable: Vec<PathBuf>,
     /// Files and folders that no container shows: state, keys, configuration.
     pub hidden: Vec<PathBuf>,
-    /// The folder of all workspaces. It may lie in a hidden folder, since a container mounts only the workspace of its
+    /// The folder of all workspaces. It may be in a hidden folder, since a container mounts only the workspace of its
     /// script.
     pub workspaces: PathBuf,
     /// The network of scripts.

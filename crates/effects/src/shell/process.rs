@@ -119,8 +119,9 @@ pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
     false
 }
 
-/// Reads the environment of a process by one call where it fits. A process that loads another program gives up the memory
-/// that the file was opened for: a second call would find its end there, and a part would be taken for the whole.
+/// Reads the environment of a process by one call where it fits. A process that loads another program releases the
+/// memory that the file was opened for: a second call would find its end there, and a part would be taken for the
+/// whole.
 fn environment(file: &str) -> io::Result<Vec<u8>> {
     let (mut file, mut environ, mut length) = (fs::File::open(file)?, vec![0; ENVIRONMENT_READ_BYTES], 0);
     loop {

@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(end(&just, grace).await, Ended::All);
     }
 
-    /// A member that runs as another user is waited for, and not taken for gone.
+    /// A member that runs as another user is awaited, and does not count as ended.
     #[test]
     fn set_uid_members_are_members() {
         if !rustix::process::getuid().is_root() {

@@ -84,7 +84,7 @@ struct Level {
 
 /// An entry as the walk presents it.
 enum Entry<'a> {
-    /// A folder that is entered next, unless it lies too deep.
+    /// A folder that is entered next, unless it is nested too deeply.
     Folder { is_too_deep: bool },
     /// Anything else.
     File,
@@ -341,7 +341,7 @@ fn remove_beyond(workspace: &Path, kept: Usage, most: Usage, is_new: impl Fn(&St
     failed.map_or(Ok(()), Err)
 }
 
-/// Keeps the first error, except for entries that are gone already.
+/// Keeps the first error, except for entries that no longer exist.
 fn keep_error(failed: &mut Option<io::Error>, result: io::Result<()>) {
     if let Err(error) = result
         && !is_gone(&error)
@@ -362,7 +362,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a folder. Subfolders that lie too deep are first moved to `aside` and removed there.
+/// Removes a folder. Subfolders that are nested too deeply are first moved to `aside` and removed there.
 fn remove_through(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Result<()> {
     let mut moved = Vec::new();
     remove_level(at, name, aside, &mut moved)?;
@@ -422,8 +422,8 @@ fn move_aside(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Res
     }
 }
 
-/// Prefix of the names of folders that lay too deep and are being removed. Leftovers of a server that ended during a
-/// removal are removed together with the workspaces.
+/// Prefix of the names of folders that were nested too deeply and are being removed. Leftovers of a server that ended
+/// during a removal are removed together with the workspaces.
 const REMOVED: &str = ".mainspring-removed-";
 
 /// Rounds of removal for a folder that still has entries after all of them were removed.

@@ -29,7 +29,7 @@ impl Launcher {
         thread::Builder::new().name("container launcher".into()).spawn(move || {
             while let Ok(Launch { mut command, runtime, started }) = launches.recv() {
                 let _entered = runtime.enter();
-                // A container whose caller is gone ends by itself, since it never receives a script.
+                // A container whose caller was dropped ends by itself, since it never receives a script.
                 drop(started.send(command.spawn()));
             }
         })?;
