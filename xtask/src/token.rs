@@ -39,7 +39,7 @@ pub(crate) enum Style {
     Plain,
     /// `///`: documents the item that follows.
     Outer,
-    /// `//!`: documents the item that it stands in.
+    /// `//!`: documents the item that it is in.
     Inner,
 }
 

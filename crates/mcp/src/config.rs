@@ -130,7 +130,7 @@ fn error(path: impl Into<String>, message: impl Into<String>, help: impl Into<St
     ConfigError { path: path.into(), message: message.into(), help: help.into() }
 }
 
-/// True for a name that can stand before the dot in `SERVER.TOOL`.
+/// True for a name that can precede the dot in `SERVER.TOOL`.
 fn is_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=64).contains(&name.len()) && name.bytes().all(is_allowed)

@@ -84,7 +84,7 @@ pub(crate) fn messages(params: &Value, wire_name: &dyn Fn(&str) -> String) -> Re
     Ok(messages)
 }
 
-/// Adds what one agent has said.
+/// Adds the messages of one agent.
 fn add_part(
     messages: &mut Vec<Message>,
     part: &Value,

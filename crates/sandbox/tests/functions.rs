@@ -236,7 +236,7 @@ fn imports_and_missing_functions_are_refused_before_the_run() {
     check_fault("export default () => eval('import(\"fs\")')", Threw, "", None);
 }
 
-/// The source says this type of its result. `null` if it says none.
+/// The type of the result that the source declares; `null` if it declares none.
 #[track_caller]
 fn check_type(source: &str, expected: &str) {
     let call = Call::CheckFunction { source: source.into() };
@@ -257,7 +257,7 @@ fn the_types_of_results_are_read() {
     check_type("export default (x): 'a' | null => x", r#"{"anyOf":[{"const":"a"},{"type":"null"}]}"#);
     let optional = r#"{"additionalProperties":false,"properties":{"a":true},"type":"object"}"#;
     check_type("export default (x): {a?: Map<string, number>} => x", optional);
-    // A type that the source does not say in full is unknown, and `{}` is the type of nearly every value.
+    // A type that the source does not declare in full is unknown, and `{}` is the type of nearly every value.
     for unknown in
         ["any", "{}", "Empty", "Sum", "Record<string, number>", "{[key: string]: number}", "{a: number} & {b: number}"]
     {

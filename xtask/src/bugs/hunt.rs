@@ -53,7 +53,7 @@ fn run(command: &mut Command, seed: u64, at_most: Duration) -> Result<Option<Str
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.read_to_end(&mut bytes);
-        // After a timeout the receiver is gone.
+        // After a timeout the receiver was dropped.
         let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
     });
     let said = receiver.recv_timeout(at_most);

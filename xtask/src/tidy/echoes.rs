@@ -43,7 +43,7 @@ fn fault(file: &File, comment: &Comment) -> Option<(&'static str, &'static str)>
     if said.len() == 1 && said.iter().all(|word| INTERROGATIVES.contains(&word.as_str())) {
         return Some(("questions", "doc comments of one interrogative; delete it or name the subject"));
     }
-    // Code in a comment shows how a value is written, which the name does not tell.
+    // Code in a comment shows the notation of a value, which the name does not.
     let (name, types) = item(&file.tokens[comment.before..]).filter(|_| !comment.text.contains('`'))?;
     let name = stems(name);
     let (said, types) =

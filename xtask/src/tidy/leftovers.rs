@@ -54,7 +54,7 @@ fn machine_paths(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// True if the path stands alone, not inside of a longer one, and a name follows it.
+/// True if the path is alone, not inside of a longer one, and a name follows it.
 fn names_path(line: &str, path: &str) -> bool {
     let continues = |letter: char| letter.is_alphanumeric() || ['.', '_', '-', '~', '}', ')', '*'].contains(&letter);
     line.match_indices(path).any(|(start, _)| {

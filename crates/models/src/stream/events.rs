@@ -57,7 +57,7 @@ impl Events {
         let value = match line.strip_prefix(b"data") {
             Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
             Some([]) => &[],
-            // A comment, or a field that says nothing beyond the data.
+            // A comment, or a field without information beyond the data.
             _ => return None,
         };
         match &mut self.data {
