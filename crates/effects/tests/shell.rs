@@ -183,7 +183,7 @@ fn has_ended(pid: Pid) -> bool {
 /// Not even a zombie is left.
 #[track_caller]
 fn assert_gone(pid: Pid) {
-    assert!(test_kill_process(pid).is_err(), "it lives, or nobody reaped it: {}", stat(pid));
+    assert!(test_kill_process(pid).is_err(), "it lives, or it was not reaped: {}", stat(pid));
 }
 
 /// Starts a script, waits for the process ids that it writes to the pipe `told`, and cancels it.

@@ -113,7 +113,7 @@ fn an_unavailable_store_quarantines_nothing() {
             assert_eq!(store.execution_by_id(id).unwrap().expect("it is begun").status, "running");
         }
         let state = engine.state(first).unwrap();
-        assert_eq!(state.signals.kept.len(), 1, "the signal is kept for whoever waits for it");
+        assert_eq!(state.signals.kept.len(), 1, "the signal is kept for a later wait");
         engine.drain().await;
     });
 }
@@ -192,7 +192,7 @@ fn local_attempts_survive_a_reacquired_partition() {
         executor.may_end.add_permits(9);
         until(async || store.execution(execution).unwrap().unwrap().status == "completed").await;
         let counts = [&executor.begun, &executor.adopted].map(|count| count.load(Ordering::SeqCst));
-        assert_eq!(counts, [1, 0], "begun once, and nobody asked what became of it");
+        assert_eq!(counts, [1, 0], "started once, and not recovered");
         engine.drain().await;
     });
 }
@@ -323,7 +323,7 @@ fn a_quarantined_execution_frees_its_slot() {
         }
         assert_eq!(status(&store, keys[1]), "pending");
         engine.drain().await;
-        store.quarantine(keys[0], "by somebody else").unwrap();
+        store.quarantine(keys[0], "by another node").unwrap();
         let (engine, faults) = counting(&store, None);
         until(async || status(&store, keys[1]) == "running").await;
         // No read reports this one.

@@ -221,7 +221,7 @@ fn a_cancel_does_not_wait_for_functions() {
     let finished = Box::new(suspended.finish(&InProcess, &mut || false));
     assert!(finished.1.is_err(), "what is abandoned is not evaluated");
     driver.handle(Event::Evaluated { execution: key(), evaluation, finished });
-    assert!(driver.commits.is_empty(), "nobody waits for it");
+    assert!(driver.commits.is_empty(), "it is not awaited");
 }
 
 /// Frames that are decided and not written are not lost by the cancel.

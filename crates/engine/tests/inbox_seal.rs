@@ -180,7 +180,7 @@ fn run(store: &MemoryStore) -> Result<Engine, EngineError> {
 fn without_mark(store: &MemoryStore, unreadable: usize) -> MemoryStore {
     let copy = MemoryStore::new();
     copy.set_unsealed_format();
-    let fence = Fence { partition: 0, epoch: copy.claim(0, "somebody").unwrap() };
+    let fence = Fence { partition: 0, epoch: copy.claim(0, "other").unwrap() };
     for row in store.executions(&Filter::default(), None, 9).unwrap() {
         let head = store.head(row.key).unwrap().unwrap().head;
         let frames = store.frames(row.key, 0, ReadLimit::of(99)).unwrap();

@@ -592,7 +592,7 @@ fn an_attempt_of_a_commit_in_doubt_starts_after_the_load() {
     assert_eq!(bench.performed, Vec::<u32>::new());
     bench.load();
     bench.commit_all();
-    assert_eq!(bench.performed, [1], "nobody is asked what became of it");
+    assert_eq!(bench.performed, [1], "it is not recovered");
 }
 
 /// A poll of the inbox also returns messages that the commit in flight consumes.

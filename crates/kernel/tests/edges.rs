@@ -478,7 +478,7 @@ const CASES: &[Case] = &[
         status: ExecutionStatus::Completed,
     },
     Case {
-        why: "a handler that fails is a failure that nobody has handled",
+        why: "the failure of a handler is unhandled",
         nodes: &[("a", ""), ("fix", "")],
         edges: &["a on_failure fix"],
         policy: None,

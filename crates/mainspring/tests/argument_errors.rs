@@ -24,7 +24,7 @@ fn argument_errors_use_the_requested_format() {
         assert_eq!(answer.text("error.code"), code, "{arguments:?}");
         let message = answer.text("error.message");
         assert!(message.contains(said) && !message.starts_with("error"), "{arguments:?}: {message}");
-        assert!(answer.stderr.contains(said), "{arguments:?}: a person is told too: {answer:?}");
+        assert!(answer.stderr.contains(said), "{arguments:?}: stderr has it too: {answer:?}");
     }
 }
 

@@ -25,7 +25,7 @@ fn assert_refused(what: &str, answer: &Answer, exit: i32, said: &[&str]) {
         assert!(message.contains(text), "{what}: {text:?} is not in {message:?}");
     }
     assert!(!answer.stderr.contains("panicked"), "{what}: {answer:?}");
-    assert!(answer.stderr.contains("workflow: "), "{what}: a person is told too: {answer:?}");
+    assert!(answer.stderr.contains("workflow: "), "{what}: stderr has it too: {answer:?}");
     assert!(answer.stdout.len() + answer.stderr.len() < 20_000, "{what}: an answer stays short");
 }
 

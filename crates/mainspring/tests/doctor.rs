@@ -43,7 +43,7 @@ impl Told {
         let checks: Vec<(String, Value)> = answer.stdout.lines().map(read).map(named).collect();
         let count = checks.len();
         let checks: BTreeMap<String, Value> = checks.into_iter().collect();
-        assert_eq!(checks.len(), count, "each name stands once: {answer:?}");
+        assert_eq!(checks.len(), count, "each name occurs once: {answer:?}");
         Self { answer, checks }
     }
 

@@ -473,7 +473,7 @@ impl Fleet {
                 let dead = || self.store.cluster_view().unwrap().nodes.len() == 2;
                 let began = Instant::now();
                 while !dead() {
-                    assert!(began.elapsed() < BOUND, "a node that stands still counts as living");
+                    assert!(began.elapsed() < BOUND, "a suspended node counts as alive");
                     std::thread::yield_now();
                 }
                 nodes[which].signal(Signal::CONT);

@@ -136,7 +136,7 @@ fn a_release_verifies_and_cancels_executions_without_waiters() {
     assert_eq!(refused.exit, Some(40), "it is broken still: {refused:?}");
     repair(&dir, &id, 0, &frame);
     let released = fine(&dir, &["quarantine", "release", &id, "--reason", "repaired", "--json"]);
-    assert_eq!(released.text("status"), "cancelled", "its parent has failed meanwhile");
+    assert_eq!(released.text("status"), "cancelled", "its parent has failed in the meantime");
     mainspring(&dir, &["resume", "--all"]);
     assert_eq!(child(&dir), (id.clone(), "cancelled".to_string()));
     fine(&dir, &["verify", &id]);

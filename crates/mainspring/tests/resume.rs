@@ -340,7 +340,7 @@ fn the_execution_timeout_pauses_during_approvals() {
     // The journal holds the remaining time, and the deadline is not among its wake-up times.
     let (loader, key) = dir.loader("e").unwrap();
     let state = loader.journal(key).unwrap().unwrap().journal.state;
-    let left = state.end.deadline_held.expect("the clock stands still");
+    let left = state.end.deadline_held.expect("the clock is stopped");
     assert!(left > 0 && left <= limit_ms, "{left}");
     let gate_ends = state.open_gates().next().unwrap().1.expires_at;
     assert_eq!(state.wake_at(), Some(gate_ends), "nothing but the gate's own time is waited for");

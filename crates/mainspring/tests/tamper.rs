@@ -125,7 +125,7 @@ impl Stage {
             drop(engine);
             let again = open(self.folder.path()).await;
             let head = again.store().head(self.victim).unwrap();
-            assert!(decide(&again, self.victim).await.is_err(), "it stays aside");
+            assert!(decide(&again, self.victim).await.is_err(), "it stays quarantined");
             again.drain().await;
             head.and_then(|head| head.quarantined).expect("the reason is recorded")
         })

@@ -152,7 +152,7 @@ fn an_end_during_a_read_is_not_overwritten_by_the_read() {
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "ann", "pending")];
     // Admitted again, since the first message may be lost.
     assert_eq!(apply_read(&mut machine, Bounds { user: 1, ..BOUNDS }, rows).admit, [key(2)]);
-    assert_eq!(machine.take_wanted_reads(), ["o"], "and the one that was wanted meanwhile");
+    assert_eq!(machine.take_wanted_reads(), ["o"], "and the one requested during the read");
     // It ended at another node.
     assert!(apply_read(&mut machine, BOUNDS, Vec::new()).admit.is_empty());
     assert!(machine.organizations.is_empty());
@@ -425,7 +425,7 @@ fn random_starts_stay_within_limits_and_all_run() {
             world.check();
             waited += usize::from(world.rows.values().any(|row| row.1 == "pending"));
             steps += 1;
-            assert!(steps < 5_000, "seed {seed}: it stands still: {:?}", world.rows);
+            assert!(steps < 5_000, "seed {seed}: no progress: {:?}", world.rows);
         }
     }
     assert!(waited > 10_000, "hardly anything waited: {waited}");

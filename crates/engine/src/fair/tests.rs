@@ -31,7 +31,7 @@ fn the_bound_per_key_applies_with_free_permits() {
     let semaphore = FairSemaphore::new(Bounds { per_key: 3, ..Bounds::of(64) });
     assert_eq!(fill(&semaphore, "a").len(), 3);
     let none = FairSemaphore::new(Bounds { per_key: 0, ..Bounds::of(0) });
-    assert!(none.try_acquire("a").is_some(), "bounds of nothing would serve nobody");
+    assert!(none.try_acquire("a").is_some(), "bounds of zero would admit no request");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn permits_can_be_added_and_removed_while_in_use() {
     drop(second);
     assert!(semaphore.try_acquire("b").is_some());
     semaphore.resize(0);
-    assert_eq!(semaphore.free(), 1, "none at all would serve nobody");
+    assert_eq!(semaphore.free(), 1, "zero permits would admit no request");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn waiting_keys_alternate_for_any_queue_length() {
             holds = poll(request);
             holds.is_some()
         });
-        served.push(queue.remove(place.expect("a free permit serves somebody")).0);
+        served.push(queue.remove(place.expect("a free permit admits a request")).0);
     }
     assert_eq!(served[..6], ["a", "b", "c", "a", "b", "a"]);
     assert!(served[6..].iter().all(|key| *key == "a"));

@@ -59,7 +59,7 @@ fn the_next_owner_of_a_quarantined_child_notifies_the_parent() {
         let second = engine(store.clone(), Executors::new(Vec::new()), lease(900));
         until(async || second.owned_partitions() == [partition_of(parent, 2)].into()).await;
         until(async || second.pending().await.live.contains(&parent)).await;
-        assert_eq!(status(&store, parent), "running", "nobody holds the child who could notify");
+        assert_eq!(status(&store, parent), "running", "no owner of the child can notify");
         store.leave("other").unwrap();
         until(async || status(&store, parent) == "failed").await;
         let row = store.execution(parent).unwrap().unwrap();

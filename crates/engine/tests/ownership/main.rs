@@ -264,7 +264,7 @@ fn inputs_for_unowned_executions_are_refused() {
     bench.submit();
     assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
     bench.receipt(0);
-    assert_eq!(bench.passed_on.len(), 1, "of a receipt nobody else knows");
+    assert_eq!(bench.passed_on.len(), 1, "only this node has the receipt");
     let message = PendingInput { input: Input::Continue, message: Some("a message".into()), ticket: None, audit: None };
     bench.handle(Event::Take(KEY, message));
     assert_eq!(bench.take_outputs(), "reply, pass on", "a message is still in the inbox");
@@ -362,7 +362,7 @@ fn a_commit_across_a_lost_partition_starts_no_attempt() {
     bench.handle(Event::Due(vec![mainspring_store::Due { execution: KEY, wake_at: 0 }]));
     assert_eq!(bench.take_outputs(), "acquired [0], commit, lost [0], acquired [0], load");
     assert_eq!(bench.write(), [PartOutcome::Durable]);
-    assert_eq!(bench.take_outputs(), "load, notify 0, reply", "whoever reads the journal begins what is open");
+    assert_eq!(bench.take_outputs(), "load, notify 0, reply", "a node that loads the journal starts open attempts");
     bench.load();
     assert_eq!(bench.take_outputs(), "adopt a 1");
 }
@@ -430,7 +430,7 @@ fn a_second_load_of_a_journal_changes_nothing() {
     bench.load();
     assert_eq!(bench.write(), [PartOutcome::Durable]);
     bench.receipt(1);
-    assert_eq!(bench.take_outputs(), "perform b 1, notify 1, commit", "what was decided meanwhile is still there");
+    assert_eq!(bench.take_outputs(), "perform b 1, notify 1, commit", "decisions in between are still there");
 }
 
 /// The execution is loaded because of the commit, and is in memory when it would be loaded for the receipt.
@@ -483,7 +483,7 @@ fn a_reacquired_partition_has_its_new_epoch() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
-    store.claim(0, "somebody").unwrap();
+    store.claim(0, "other").unwrap();
     store.acquire("a", &[0]).unwrap();
     bench.heartbeat();
     assert_eq!(bench.take_outputs(), "acquired [0], lost [0], acquired [0]");
@@ -626,7 +626,7 @@ fn attempts_of_an_unreadable_execution_stay_when_it_is_released() {
     assert_eq!(first.take_outputs(), "released 1, running 1");
     first.heartbeat();
     second.take_over();
-    assert_eq!(second.take_outputs(), "acquired [0], load", "it is not asked what became of it");
+    assert_eq!(second.take_outputs(), "acquired [0], load", "it is not recovered");
     first.receipt(0);
     assert_eq!(first.take_outputs(), "pass on for others");
 }
@@ -747,7 +747,7 @@ fn a_commit_of_an_old_epoch_releases_no_new_lease() {
     bench.heartbeat();
     bench.submit();
     bench.handle(Event::LeaseExpired);
-    store.claim(0, "somebody").unwrap();
+    store.claim(0, "other").unwrap();
     store.acquire("a", &[0]).unwrap();
     bench.heartbeat();
     bench.take_outputs();
@@ -788,6 +788,6 @@ fn a_load_before_an_old_commit_is_repeated() {
         }
         bench.take_outputs();
         bench.load();
-        assert!(bench.take_outputs().contains("adopt b"), "nobody ever performs b");
+        assert!(bench.take_outputs().contains("adopt b"), "b is never performed");
     }
 }

@@ -193,7 +193,7 @@ fn decisions_are_listed_with_person_time_and_reason() {
             assert_eq!(of(one, "decision"), "approve".into());
             assert!(of(one, "at").as_text().is_some_and(|at| at.ends_with('Z')), "{one:?}");
         }
-        assert!(steps[1].get("decisions").is_none(), "nobody was asked there");
+        assert!(steps[1].get("decisions").is_none(), "no approval was opened there");
     });
 }
 

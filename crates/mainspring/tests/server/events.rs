@@ -94,7 +94,7 @@ fn a_watcher_gets_all_events_and_resumes_after_a_disconnect() {
         assert_eq!(kinds, ["execution.started", "step.started", "step.completed", "step.started", "approval.required"]);
         let told = seen.last().unwrap().data.get("resumeToken").and_then(Value::as_text).map(ToString::to_string);
         let token = owner.get(&format!("/api/executions/{id}")).text_at("resumeToken");
-        assert_eq!(told.as_ref(), Some(&token), "who may decide is told what opens the gate");
+        assert_eq!(told.as_ref(), Some(&token), "callers who may decide get the token");
         let body = [("approve", Value::Bool(true)), ("resumeToken", token.as_str().into())];
         owner.post(&format!("/api/executions/{id}/approve"), &Value::map(body)).expect(200);
         let last_seen = seen.last().unwrap().id.clone();

@@ -611,7 +611,7 @@ fn doctor_checks_the_provider() {
         command.args(["doctor", "--json", "--oidc-issuer", issuer, "--oidc-client-id", CLIENT]);
         let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
         let line = text.lines().find(|line| line.contains("\"check\":\"oidc\""));
-        line.unwrap_or_else(|| panic!("nobody looks at the provider: {text}")).to_string()
+        line.unwrap_or_else(|| panic!("the provider is not checked: {text}")).to_string()
     };
     let usual = provider.issuer();
     let told = look(&usual);

@@ -212,7 +212,7 @@ fn a_missing_or_silent_collector_changes_nothing() {
         assert_eq!(code, Some(0), "{stderr}");
         assert!(stdout.contains("completed"), "{stdout}");
         let lines = stderr.lines().filter(|line| line.contains("traces cannot be sent")).count();
-        assert!(lines <= 1, "it is told once: {stderr}");
+        assert!(lines <= 1, "it is reported once: {stderr}");
         assert!(stderr.contains("traces: "), "{stderr}");
     }
 }
