@@ -2,7 +2,7 @@ import { APPEARANCES, findings, setAppearance } from './axe';
 import { expect, test } from './fixtures';
 
 for (const appearance of APPEARANCES) {
-  test(`axe finds nothing on any page, ${appearance.theme} with ${appearance.contrast} contrast`, async ({
+  test(`axe finds no violation on any page, ${appearance.theme} with ${appearance.contrast} contrast`, async ({
     page,
     server,
     ids,
@@ -78,7 +78,7 @@ test('pages fit 375 pixels and 200 percent zoom', async ({ page, server, ids }) 
   }
 });
 
-test('the way from the overview to the cause of a failure needs only the keyboard', async ({ page, server, ids }) => {
+test('the cause of a failure is reached from the overview by keyboard', async ({ page, server, ids }) => {
   await server.wait(await server.run(ids.failing));
   await page.goto('/');
   const reach = async (name: string | RegExp) => {

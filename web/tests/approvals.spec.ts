@@ -24,7 +24,7 @@ test('an approval is found and approved by keyboard alone', async ({ page, serve
   expect(attempts.steps.flatMap(step => step.decisions ?? [])[0]?.reason).toBe('checked twice');
 });
 
-test('of two who decide at once, the later is told', async ({ page, open, server, ids }) => {
+test('a late decision on an approval is reported as such', async ({ page, open, server, ids }) => {
   const id = await server.run(ids.transfer, { input: { to: 'two' } });
   await server.wait(id);
   const other = await open(server.token);

@@ -9,7 +9,7 @@ steps:
   - {id: wait, type: signal, signal: go}
 `;
 
-test('a change is applied with a drain, which a person ends', async ({ page, server }) => {
+test('a change is applied with a drain, and a member ends the drain', async ({ page, server }) => {
   const id = await server.save('drained', WAITS);
   const before = await server.run(id);
   const { workflowHash } = await server.call<{ workflowHash: string }>('GET', `/api/workflows/${id}`);

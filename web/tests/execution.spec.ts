@@ -1,6 +1,6 @@
 import { expect, test } from './fixtures';
 
-test('a failed execution shows why, in its step, and after a reload', async ({ page, server, ids }) => {
+test('a failed execution shows its error in the step, also after a reload', async ({ page, server, ids }) => {
   const id = await server.run(ids.failing);
   await server.wait(id);
   await page.goto('/executions');
@@ -31,7 +31,7 @@ test('the graph and the timeline follow a live execution, a signal ends it', asy
   await expect(page.getByRole('complementary')).toContainText('n: 7');
 });
 
-test('a live view is right again after the server restarts', async ({ page, server, ids }) => {
+test('a live view recovers after a restart of the server', async ({ page, server, ids }) => {
   const id = await server.run(ids.waits);
   await page.goto(`/executions/${id}`);
   await expect(page.getByText('Live', { exact: true })).toBeVisible();
@@ -43,7 +43,7 @@ test('a live view is right again after the server restarts', async ({ page, serv
   await expect(page.getByText('Completed', { exact: true }).first()).toBeVisible({ timeout: 20_000 });
 });
 
-test('loops are folded into counts and open at will', async ({ page, server, ids }) => {
+test('loops are collapsed into counts and can be expanded', async ({ page, server, ids }) => {
   const id = await server.run(ids.loop, { input: { list: [1, 2, 3, 4, 5, 6, 7, 8] } });
   await server.wait(id);
   await page.goto(`/executions/${id}`);
@@ -54,7 +54,7 @@ test('loops are folded into counts and open at will', async ({ page, server, ids
   await expect(page.getByText('its condition does not hold')).toBeVisible();
 });
 
-test('an execution is cancelled with a reason, and the second to do so is told', async ({
+test('an execution is canceled with a reason, and a second cancel is reported as late', async ({
   page,
   open,
   server,
@@ -104,7 +104,7 @@ test('a changed frame is found', async ({ page, server, ids }) => {
 /** A call of a model has a receipt. */
 const LOOKS = 'name: looks\nsteps: [{id: look, type: agent, goal: Look.}]\n';
 
-test('receipts name who recorded each outcome and whether the signature holds', async ({ page, server }) => {
+test('receipts show their executor and whether the signature is valid', async ({ page, server }) => {
   const id = await server.run(await server.save('looks', LOOKS));
   await server.wait(id);
   const { receipts } = await server.call<{ receipts: { executor: { name: string }; frame: { sequence: number } }[] }>(

@@ -4,7 +4,7 @@ const SCRIPT = '<img src=x onerror="window.hostile=1"><script>window.hostile=1</
 const REVERSED = '\u202egpj.exe';
 const ESCAPE = '\u001b[2J\u001b[31mred';
 
-test('hostile content is inert, readable, and marked where it deceives', async ({ page, server }) => {
+test('hostile content is inert and readable, and deceptive characters are marked', async ({ page, server }) => {
   const id = await server.save(
     'hostile',
     JSON.stringify({

@@ -53,7 +53,7 @@ test('settings are saved', async ({ page }) => {
   await expect(page.getByLabel('Of one member')).toHaveValue('40');
 });
 
-test('of two who change settings, the later is told, and nothing else is written back', async ({
+test('a stale change of settings is reported, and only changed fields are written', async ({
   page,
   open,
   server,
@@ -73,7 +73,7 @@ test('of two who change settings, the later is told, and nothing else is written
   expect(await server.call('GET', '/api/organization')).toMatchObject({ limits: { perUser: 41 } });
 });
 
-test('a change of a member that another has changed since is refused, and an existing id is not added', async ({
+test('a stale change of a member is refused, and an existing id is not added', async ({
   page,
   server,
 }) => {
@@ -93,7 +93,7 @@ test('a change of a member that another has changed since is refused, and an exi
   expect(await server.call('GET', '/api/members/vic')).toMatchObject({ role: 'viewer' });
 });
 
-test('the search of the audit log goes on to older entries', async ({ page, server }) => {
+test('the search of the audit log continues with older entries', async ({ page, server }) => {
   await server.call('PUT', '/api/members/first-of-many', { role: 'viewer' });
   for (let count = 0; count < 210; count += 1) {
     await server.call('PUT', '/api/members/of-many', { role: 'viewer', name: `Name ${count}` });
@@ -157,7 +157,7 @@ test('a secret is added, gets a new value, and is removed; no answer has its val
   expect(await server.call('GET', '/api/secrets')).toMatchObject({ secrets: [] });
 });
 
-test('secrets are read with the right to read them, and changed with the right to change them', async ({
+test('reading and changing secrets need their permissions', async ({
   server,
   open,
 }) => {

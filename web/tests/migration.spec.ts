@@ -9,7 +9,7 @@ steps:
   - {id: wait, type: signal, signal: go}
 `;
 
-test('running executions continue with a change, and one that cannot is named', async ({ page, server }) => {
+test('a migration updates running executions and names those that cannot migrate', async ({ page, server }) => {
   const id = await server.save('migrated', WAITS);
   const execution = await server.run(id);
   const { workflowHash } = await server.call<{ workflowHash: string }>('GET', `/api/workflows/${id}`);

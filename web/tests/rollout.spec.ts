@@ -9,7 +9,7 @@ steps:
   - {id: rest, type: sleep, durationMs: 1}
 `;
 
-test('a change is tried on some of the starts, and taken back', async ({ page, server }) => {
+test('a rollout gets some of the starts and is aborted', async ({ page, server }) => {
   const id = await server.save('rolled', ENDS);
   const { workflowHash } = await server.call<{ workflowHash: string }>('GET', `/api/workflows/${id}`);
   const definition = parse(ENDS) as { description?: string };

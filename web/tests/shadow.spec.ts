@@ -93,7 +93,7 @@ test('the report says which executions end the same, and which have another outp
   await expect(report.locator('.replayed')).toHaveCount(1);
 });
 
-test('those who may not run it read the report, and a decided proposal is not replayed', async ({
+test('members without the permission to run it read the report, and a decided proposal is not replayed', async ({
   page,
   open,
   server,

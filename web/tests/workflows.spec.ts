@@ -37,7 +37,7 @@ test('keys and values are completed', async ({ page }) => {
   await expect(page.locator('.cm-tooltip-autocomplete')).toContainText('command');
 });
 
-test('of two who edit at once, the later is told', async ({ page, open, server }) => {
+test('a stale edit is reported', async ({ page, open, server }) => {
   const id = await server.save('contended', GREETING);
   const other = await open(server.token);
   for (const [one, word] of [
@@ -55,7 +55,7 @@ test('of two who edit at once, the later is told', async ({ page, open, server }
   await expect(other.getByRole('alert')).toContainText('was not saved');
 });
 
-test('a workflow is created, started from its form, and seen to its end', async ({ page }) => {
+test('a workflow is created, started from its form, and completes', async ({ page }) => {
   await page.goto('/workflows');
   await page.getByRole('link', { name: 'New workflow' }).click();
   await page.getByLabel('Slug').fill('hello');
@@ -69,7 +69,7 @@ test('a workflow is created, started from its form, and seen to its end', async 
   await expect(page.getByText('Completed', { exact: true }).first()).toBeVisible();
 });
 
-test('an invalid input is refused with its place', async ({ page, ids }) => {
+test('an invalid input is refused with its position', async ({ page, ids }) => {
   await page.goto(`/workflows/${ids.greeting}?view=run`);
   await page.getByLabel('Write as JSON').check();
   await page.getByLabel('Input', { exact: true }).fill('{"name": 5}');
@@ -144,7 +144,7 @@ test('integers beyond 2^53 are exact: when edited, restored, run again, shown an
   await expect(page.getByLabel('Input', { exact: true })).toHaveValue(/18446744073709551615/);
 });
 
-test('a change of the notation keeps the edit, and a broken text stays where it is', async ({ page, server }) => {
+test('a change of the notation keeps the edit, and a text with errors keeps its notation', async ({ page, server }) => {
   const id = await server.save('notation', GREETING);
   await page.goto(`/workflows/${id}?view=definition`);
   await expect(page.getByText('Compiles')).toBeVisible();

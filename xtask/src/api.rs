@@ -16,7 +16,7 @@ pub(crate) fn run(root: &Path, cases: u32) -> Result<String, String> {
     let version = Command::new(&program).arg("--version").output();
     if !version.is_ok_and(|output| output.status.success()) {
         return Err(format!(
-            "`{program}` is missing (it makes up the requests): {INSTALL}, or name it by MAINSPRING_SCHEMATHESIS."
+            "`{program}` is missing (it generates the requests): {INSTALL}, or set MAINSPRING_SCHEMATHESIS to its path."
         ));
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
@@ -24,8 +24,8 @@ pub(crate) fn run(root: &Path, cases: u32) -> Result<String, String> {
     test.args(TEST).arg("--nocapture").current_dir(root);
     test.env("MAINSPRING_API_CASES", cases.to_string()).env("MAINSPRING_SCHEMATHESIS", program);
     match test.status() {
-        Ok(status) if status.success() => Ok("Every answer was one that the description names.".to_owned()),
-        Ok(status) => Err(format!("The test has failed ({status}). What it said stands above.")),
+        Ok(status) if status.success() => Ok("Every response was documented.".to_owned()),
+        Ok(status) => Err(format!("The test failed ({status}). Its output is above.")),
         Err(error) => Err(format!("cargo cannot be started: {error}.")),
     }
 }

@@ -38,8 +38,8 @@ pub(crate) fn run(root: &Path, names: &[String]) -> Result<String, String> {
         wrong.extend(verdict(row, found.as_ref()));
     }
     match wrong.len() {
-        0 => Ok(format!("bugs: {count} found, as {TABLE} says.")),
-        _ => Err(format!("{}\nbugs: {} of {count} are not as {TABLE} says.", wrong.join("\n"), wrong.len())),
+        0 => Ok(format!("bugs: {count} found, as in {TABLE}.")),
+        _ => Err(format!("{}\nbugs: {} of {count} differ from {TABLE}.", wrong.join("\n"), wrong.len())),
     }
 }
 
@@ -59,7 +59,7 @@ fn verdict(row: &Row, found: Option<&Found>) -> Option<String> {
             Some(format!("{name}: write seed {} in {TABLE}, and not {}; it says: {}", found.seed, row.seed, found.why))
         }
         Some(found) if !found.why.contains(&row.rule) => {
-            Some(format!("{name}: seed {} says in words that {TABLE} does not have: {}", found.seed, found.why))
+            Some(format!("{name}: seed {} fails with a message that {TABLE} does not have: {}", found.seed, found.why))
         }
         Some(_) => None,
     }
@@ -85,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bug_that_nobody_knows_is_not_looked_for() {
+    fn an_unknown_bug_is_an_error() {
         assert!(run(&repository_root(), &["no-such-bug".to_owned()]).unwrap_err().contains("has no bug no-such-bug"));
     }
 
     #[test]
-    fn what_is_not_as_the_table_says_is_told() {
+    fn differences_from_the_table_are_reported() {
         let row = Row { name: "a".to_owned(), seed: 3, rule: "made before".to_owned(), line: 1 };
         let check = |found: Option<(u64, &str)>, expected: Option<&str>| {
             let found = found.map(|(seed, why)| Found { seed, why: why.to_owned() });

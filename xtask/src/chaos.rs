@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The tests, by file and name. Every landing runs them for some seconds.
-const TESTS: [(&str, &str); 2] = [("nodes", "whatever_befalls_three_nodes"), ("embedded_chaos", "whatever_befalls")];
+const TESTS: [(&str, &str); 2] =
+    [("nodes", "every_execution_ends_under_all_faults"), ("embedded_chaos", "acknowledged_work_survives")];
 
 /// Runs the tests one after the other, each for its share of the minutes, in cargo's default profile.
 pub(crate) fn run(root: &Path, minutes: u32) -> Result<String, String> {
@@ -17,9 +18,9 @@ pub(crate) fn run(root: &Path, minutes: u32) -> Result<String, String> {
         test.env("MAINSPRING_CHAOS_SECONDS", seconds.to_string()).current_dir(root);
         match test.status() {
             Ok(status) if status.success() => {}
-            Ok(status) => return Err(format!("The test `{file}` has failed ({status}). What it said stands above.")),
+            Ok(status) => return Err(format!("The test `{file}` failed ({status}). Its output is above.")),
             Err(error) => return Err(format!("cargo cannot be started: {error}.")),
         }
     }
-    Ok(format!("{minutes} minutes of blows, and every execution ended."))
+    Ok(format!("{minutes} minutes of faults, and every execution ended."))
 }

@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_the_same_and_our_list_is_not_compared() {
+    fn equal_folders_are_equal_and_the_own_list_is_ignored() {
         let list = ("uncovered.txt", "graph/a.json :: a\n");
         check(&[GIVEN[0], GIVEN[1], list], Ok("conformance: 2 files, all as given."));
     }
 
     #[test]
-    fn what_is_not_the_same_is_named() {
+    fn differences_are_named() {
         check(&[GIVEN[0], ("graph/a.json", "{\n }\n")], Err(&["differs: graph/a.json, from line 2 on"]));
         check(&[GIVEN[0], ("graph/a.json", "{\n}")], Err(&["differs: graph/a.json, from line 2 on"]));
         check(&[GIVEN[0]], Err(&["missing: graph/a.json"]));

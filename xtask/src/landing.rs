@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_ends_it_and_says_how_to_continue() {
+    fn the_first_failure_ends_the_run_and_prints_the_command() {
         for (index, name) in step_names().into_iter().enumerate() {
             let (run, said) = run_where_it_fails(Some(name));
             assert_eq!(run, step_names()[..=index]);
@@ -171,12 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_apart() {
+    fn step_names_are_unique() {
         assert_eq!(BTreeSet::from(step_names()).len(), STEPS.len());
     }
 
     #[test]
-    fn the_cases_are_compared_where_they_are() {
+    fn conformance_cases_are_compared_if_present() {
         let temporary = tempfile::tempdir().unwrap();
         let root = temporary.path().join("main");
         fs::create_dir_all(root.join("conformance")).unwrap();

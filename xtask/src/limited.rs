@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn output_that_stays_open_after_the_exit_is_not_waited_for() {
+    fn open_output_after_the_exit_is_not_awaited() {
         let (events, received) = mpsc::channel();
         events.send(Event::Exited).unwrap();
         let (now, asked) = (Instant::now(), Cell::new(0));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_that_fails_is_said_to_have() {
+    fn a_failing_cargo_command_is_reported() {
         let error = run(std::path::Path::new("."), &["no-such-command"]).unwrap_err();
         assert!(error.starts_with("cargo no-such-command: it ended with "), "{error}");
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     if !asked.is_ok_and(|status| status.success()) {
         return Err(format!("cargo mutants is not installed. Install it with: {INSTALL}"));
     }
-    fs::create_dir_all(root.join(OUTPUT)).map_err(|error| format!("{OUTPUT} cannot be made: {error}."))?;
+    fs::create_dir_all(root.join(OUTPUT)).map_err(|error| format!("{OUTPUT} cannot be created: {error}."))?;
     let is_kernel = files.iter().all(|file| file.starts_with(KERNEL));
     if is_kernel {
         let quick =
@@ -78,14 +78,14 @@ fn arguments<'a>(files: &'a [String], tests: &[&'a str]) -> Vec<&'a str> {
 /// tool then does not report missed mutants by its exit code, so `missed` is checked too.
 fn verdict(code: Option<i32>, missed: &str) -> Result<String, String> {
     match (code, missed.lines().count()) {
-        (Some(0 | 3), 0) => Ok("mutants: every break was noticed.".to_owned()),
+        (Some(0 | 3), 0) => Ok("mutants: every mutant was caught.".to_owned()),
         (Some(2 | 3), count) => Err(format!(
-            "{missed}mutants: {count} not noticed by any test. Each is a missing test, unless {EXPLAINED} says why it changes nothing."
+            "{missed}mutants: {count} not caught by any test. Each is a missing test, unless {EXPLAINED} explains why it changes nothing."
         )),
         (Some(4), _) => Err("mutants: tests fail already without a break; fix them first.".to_owned()),
         (code, _) => {
             let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
-            Err(format!("mutants: cargo mutants ended with {code}; what it wrote above says why."))
+            Err(format!("mutants: cargo mutants ended with {code}; see its output above."))
         }
     }
 }
@@ -96,7 +96,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn each_file_is_asked_for() {
+    fn each_file_is_an_argument() {
         let check = |files: &[&str], tests: &[&str], expected: &str| {
             let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
             assert_eq!(arguments(&files, tests).join(" "), format!("mutants --output target/mutants {expected}"));
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_not_a_success() {
+    fn a_missing_file_is_a_failure() {
         let empty = tempfile::tempdir().unwrap();
         assert!(run(empty.path(), &["a.rs".to_owned()]).unwrap_err().contains("no file a.rs"));
     }
 
     #[test]
-    fn what_was_missed_is_told_and_what_never_ended_was_noticed() {
+    fn missed_mutants_are_reported_and_timeouts_count_as_caught() {
         let one = "a.rs:1:1: replace f with ()\n";
         let check = |code, missed, expected: Result<(), &str>| match (verdict(code, missed), expected) {
             (Ok(_), Ok(())) => {}
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_that_explains_is_there() {
+    fn the_documentation_page_exists() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         assert!(root.join(EXPLAINED).is_file());
     }

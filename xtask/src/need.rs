@@ -13,7 +13,7 @@ pub(crate) struct Need {
     pub(crate) remedy: &'static str,
 }
 
-const RUSTUP: &str = "install Rust as https://rustup.rs says; `rust-version` in Cargo.toml tells which";
+const RUSTUP: &str = "install Rust from https://rustup.rs; `rust-version` in Cargo.toml has the version";
 
 /// Everything that `cargo xtask test` needs.
 const NEEDS: [Need; 8] = [
@@ -29,7 +29,7 @@ const NEEDS: [Need; 8] = [
     Need { what: "a C compiler", why: "it builds SQLite", programs: &["cc"], remedy: "apt-get install gcc libc6-dev" },
     Need {
         what: "rustfmt",
-        why: "the first step asks it",
+        why: "the first step uses it",
         programs: &["cargo-fmt"],
         remedy: "rustup component add rustfmt",
     },
@@ -39,7 +39,7 @@ const NEEDS: [Need; 8] = [
         programs: &["initdb"],
         remedy: "apt-get install postgresql",
     },
-    Need { what: "clippy", why: "a step asks it", programs: &["cargo-clippy"], remedy: "rustup component add clippy" },
+    Need { what: "clippy", why: "a step uses it", programs: &["cargo-clippy"], remedy: "rustup component add clippy" },
 ];
 
 /// Returns one sentence for each missing program.
@@ -66,7 +66,7 @@ mod tests {
     use super::{NEEDS, missing_where};
 
     #[test]
-    fn each_need_is_asked_for_and_named_with_its_remedy() {
+    fn each_missing_program_is_named_with_its_remedy() {
         assert_eq!(missing_where(&|_| true), Vec::<String>::new());
         for need in &NEEDS {
             let said = missing_where(&|program| !need.programs.contains(&program));

@@ -259,7 +259,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn what_tools_make_is_passed_over() {
+    fn generated_folders_are_skipped() {
         let root = tempfile::tempdir().unwrap();
         for path in ["a.rs", ".git", "crates/b/src/lib.rs", "crates/b/target/made.rs", "dist/made"] {
             fs::create_dir_all(root.path().join(path).parent().unwrap()).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_brought_in_for_tests_is_a_test() {
+    fn a_module_included_for_tests_is_a_test() {
         let files = [
             ("crates/a/src/lib.rs", "mod plain;\n#[cfg(test)]\nmod checks;\n"),
             ("crates/a/src/checks.rs", "mod deep;"),

@@ -11,7 +11,7 @@ const WRITE_VARIABLE: &str = "MAINSPRING_UPDATE_GOLDEN";
 const ARGUMENTS: [&str; 7] =
     ["test", "--quiet", "--package", "mainspring-kernel", "--test", "schemas", "schemas_are_as_generated"];
 
-/// Generates the schemas. The files belong into the same change as their cause.
+/// Generates the schemas. The files belong in the same change as their cause.
 pub(crate) fn run(root: &Path) -> Result<String, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let status = Command::new(cargo).args(ARGUMENTS).env(WRITE_VARIABLE, "1").current_dir(root).status();

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn executables_run_beside_each_other_and_all_failures_are_named() {
+    fn executables_run_in_parallel_and_all_failures_are_named() {
         let of = |number: u32| {
             let id = format!("path+file:///w/crates/effects#p{number}@0.1.0");
             Executable::read(&message(&id, "t", "test", true)).unwrap()

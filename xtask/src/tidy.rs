@@ -36,13 +36,13 @@ struct Check {
 
 const CHECKS: [Check; 11] = [
     Check { name: "edges", rule: "A crate uses only crates of lower layers.", look: edges::look },
-    Check { name: "module-docs", rule: "Every Rust file begins by saying what it is for.", look: module_docs::look },
+    Check { name: "module-docs", rule: "Every Rust file starts with its purpose.", look: module_docs::look },
     Check { name: "leftovers", rule: "Nothing half-done, machine-bound or sleeping stays.", look: leftovers::look },
     Check { name: "whitespace", rule: "No space at a line's end; a newline at a file's end.", look: whitespace::look },
-    Check { name: "dependencies", rule: "Each dependency says why it is there.", look: dependencies::look },
-    Check { name: "sql", rule: "SQL stands in the store's .sql files.", look: sql::look },
-    Check { name: "changelog", rule: "The changelog knows what is being built.", look: changelog::look },
-    Check { name: "run-bits", rule: "What is to be run can be run.", look: run_bits::look },
+    Check { name: "dependencies", rule: "Each dependency has a reason.", look: dependencies::look },
+    Check { name: "sql", rule: "SQL is in the store's .sql files.", look: sql::look },
+    Check { name: "changelog", rule: "The changelog names the current version.", look: changelog::look },
+    Check { name: "run-bits", rule: "Scripts are executable.", look: run_bits::look },
     Check { name: "decisions", rule: "Every decision is in the index.", look: decisions::look },
     Check { name: "bugs", rule: "The simulator's bugs and their table agree.", look: bugs::look },
     Check { name: "uncovered", rule: "The list of uncovered cases names real cases.", look: uncovered::look },
@@ -87,7 +87,7 @@ pub(crate) fn lower(root: &Path) -> Result<String, String> {
     let before = repository.file(ratchet::PATH).map(|file| file.text.clone()).unwrap_or_default();
     let after = ratchet::lowered(&before, &ratchet::measure(&repository));
     if before == after {
-        return Ok(format!("{} says already what is measured, or less.", ratchet::PATH));
+        return Ok(format!("{} already has the measured values, or lower ones.", ratchet::PATH));
     }
     fs::write(root.join(ratchet::PATH), after)
         .map_err(|error| format!("{} cannot be written: {error}.", ratchet::PATH))?;

@@ -39,7 +39,7 @@ pub(crate) enum Style {
     Plain,
     /// `///`: documents the item that follows.
     Outer,
-    /// `//!`: documents the item that it stands in.
+    /// `//!`: documents the item that it is in.
     Inner,
 }
 
@@ -231,28 +231,28 @@ mod tests {
     }
 
     #[test]
-    fn comments_of_every_kind_are_left_out() {
+    fn comments_are_skipped() {
         check("//! a\n/// b\n// c\n#[doc = \"d\"] use /* e */ x;", "use x ;");
     }
 
     #[test]
-    fn a_test_attribute_holds_for_one_item() {
+    fn a_test_attribute_covers_one_item() {
         check("#[test] fn a() {} fn b() {}", "# <[> <test> <]> <fn> <a> <(> <)> <{> <}> fn b ( ) { }");
         check("#[cfg(test)] use a; use b;", "# <[> <cfg> <(> <test> <)> <]> <use> <a> <;> use b ;");
     }
 
     #[test]
-    fn an_inner_test_attribute_holds_to_the_end() {
+    fn an_inner_test_attribute_covers_the_rest() {
         check("use a; #![cfg(test)] b", "use a ; # ! <[> <cfg> <(> <test> <)> <]> <b>");
     }
 
     #[test]
-    fn what_is_not_for_tests_is_no_test() {
+    fn cfg_not_test_is_not_a_test() {
         check("#[cfg(not(test))] fn a() {}", "# [ cfg ( not ( test ) ) ] fn a ( ) { }");
     }
 
     #[test]
-    fn brackets_know_their_partners_and_lines() {
+    fn brackets_are_paired_and_have_lines() {
         let found = tokens("fn a() {\n  { x }\n}\nfn b() {}").unwrap().0;
         let open = found.iter().position(|token| token.text == "{").unwrap();
         let close = closing(&found, open);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_looks_like_a_comment_is_none() {
+    fn comment_markers_in_literals_are_ignored() {
         check_comments(
             "let a = \"// b\n// c\"; let d = r#\"\n// e\"#; let f = '\"'; // g",
             &[(Style::Plain, 3, "g", "")],

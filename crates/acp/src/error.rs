@@ -27,7 +27,7 @@ pub(crate) enum AgentError {
     Silent,
     /// It speaks another version of the protocol.
     Version(String),
-    /// It wants an account or a key.
+    /// It requires an account or a key.
     Unauthenticated(String),
     /// It broke the protocol or a bound. A clause.
     Protocol(String),
@@ -134,7 +134,7 @@ impl fmt::Display for AgentError {
     }
 }
 
-/// The message for an agent that asks for too much at a time.
+/// The message for an agent with too many requests at a time.
 pub(crate) fn too_many_requests() -> String {
     format!("more than {PERMISSIONS_WAITING_MAX} permission requests wait for an answer")
 }

@@ -49,7 +49,7 @@ impl LiveAgent {
             let link = Link { events: event_sender, commands: command_receiver, stop: stopped };
             let result = run(starter, spec, task, link).await;
             drop(place);
-            // The attempt may be gone.
+            // The attempt may have ended.
             let _ = ends.send(result);
             ended.send_replace(true);
         });

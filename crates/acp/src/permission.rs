@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_is_the_most_careful_one_that_the_agent_names() {
+    fn the_strictest_named_kind_counts() {
         let update = r#"{"sessionUpdate": "tool_call", "toolCallId": "1", "title": "rm", "kind": "execute"}"#;
         for (call, expected) in [
             (r#"{"toolCallId": "1"}"#, ToolKind::Execute),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_all_characters_and_not_too_many() {
+    fn displayed_text_is_escaped_and_bounded() {
         let call = r#"{"toolCallId": "1", "kind": "execute", "title": "ls\u001b[2K\u202e", "rawInput": {"c\u0007": "\u200b"}}"#;
         let permission = read(call, OPTIONS, &[]).unwrap();
         let question = json::canonical(&permission.question("r").unwrap());
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_have_another_digest() {
+    fn the_digest_covers_the_input_of_the_call() {
         let digest = |call: &str| read(call, OPTIONS, &[]).unwrap().digest;
         let first = digest(r#"{"toolCallId": "1", "title": "ls", "rawInput": {"c": "ls"}}"#);
         assert_eq!(first, digest(r#"{"toolCallId": "2", "title": "ls", "rawInput": {"c": "ls"}}"#));

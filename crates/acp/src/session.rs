@@ -109,7 +109,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
         self.id.is_some()
     }
 
-    /// Runs the session to its end. Returns soon after the other ends of the link are gone.
+    /// Runs the session to its end. Returns soon after the other ends of the link were dropped.
     pub(crate) async fn run(&mut self, link: &mut Link) -> Result<End, AgentError> {
         let opened = tokio::select! {
             biased;
@@ -117,7 +117,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
             () = link.events.closed() => return Ok(End::Stopped(Value::Null)),
             opened = timeout(START_TIMEOUT, self.open()) => opened.map_err(|_| AgentError::Silent)??,
         };
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let _ = link.events.try_send(opened);
         let prompt = tokio::select! {
             biased;

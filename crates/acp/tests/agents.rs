@@ -115,7 +115,7 @@ fn action(action: &str) -> Value {
     Value::map([("action", action.into())])
 }
 
-fn asked(outcome: Outcome) -> (Value, Value) {
+fn expect_question(outcome: Outcome) -> (Value, Value) {
     match outcome {
         Outcome::Reported(report) => match *report {
             Report::Asked { question, handle } => (question, handle),
@@ -125,7 +125,7 @@ fn asked(outcome: Outcome) -> (Value, Value) {
     }
 }
 
-fn said(outcome: &Outcome) -> String {
+fn output_text(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done(value) => json::canonical(value),
         Outcome::Failed(failure) => format!("{}: {}", failure.code, failure.message),
@@ -137,12 +137,12 @@ fn said(outcome: &Outcome) -> String {
 async fn permissions_are_allowed_asked_and_denied() {
     for (answer, expected) in [("accept", "delete yes"), ("decline", "delete no"), ("cancel", "delete no")] {
         let mut bench = Bench::new("asks");
-        let (question, handle) = asked(bench.performed().await);
+        let (question, handle) = expect_question(bench.performed().await);
         let shown = json::canonical(&question);
         assert!(shown.contains(r#""class":"destructive""#) && shown.contains("Delete old.txt\\\\u{1b}[2K"), "{shown}");
         assert_eq!(bench.file("log"), "read yes\n");
         bench.progress(handle, action(answer));
-        let outcome = said(&bench.perform().await);
+        let outcome = output_text(&bench.perform().await);
         assert_eq!(bench.file("log"), format!("read yes\n{expected}\nexecute no\n"));
         assert!(outcome.contains(r#""text":"Here is the result: "#), "{outcome}");
         assert!(
@@ -163,14 +163,14 @@ async fn the_prompt_is_sent_after_the_session_is_recorded() {
 }
 
 #[tokio::test]
-async fn another_process_loads_the_session_and_a_decision_holds_for_the_same_call() {
+async fn decision_survives_session_load_by_another_process() {
     let mut bench = Bench::new("loads");
-    let (question, handle) = asked(bench.performed().await);
+    let (question, handle) = expect_question(bench.performed().await);
     bench.runners = Bench::new("loads").runners;
     // Another process, without the agent.
     bench.progress(handle.clone(), action("accept"));
     assert_eq!(bench.runners.adopt(&bench.attempt).await, Adopted::NeverStarted);
-    let outcome = said(&bench.perform().await);
+    let outcome = output_text(&bench.perform().await);
     assert!(outcome.contains("the result"), "{outcome}");
     assert!(!outcome.contains("of an earlier turn"), "{outcome}");
     assert_eq!(bench.file("log"), "read yes\ndelete yes\nexecute no\n");
@@ -184,24 +184,24 @@ async fn another_process_loads_the_session_and_a_decision_holds_for_the_same_cal
     let Value::Map(mut map) = handle else { panic!() };
     map.insert("asked".into(), "sha256:other".into());
     other.progress(map.into(), action("accept"));
-    let (again, _) = asked(other.perform().await);
+    let (again, _) = expect_question(other.perform().await);
     assert_eq!(again, question);
 }
 
 #[tokio::test]
-async fn an_agent_that_ends_continues_if_it_can_load_its_session() {
+async fn agent_continues_after_its_exit_if_it_loads_sessions() {
     let mut bench = Bench::new("dies");
-    let (_, handle) = asked(bench.performed().await);
+    let (_, handle) = expect_question(bench.performed().await);
     assert_eq!(bench.file("sessions"), "new\nload s-1\n");
     bench.progress(handle, action("accept"));
-    assert!(said(&bench.perform().await).contains("the result"));
+    assert!(output_text(&bench.perform().await).contains("the result"));
     assert_eq!(bench.file("log"), "read yes\ndelete yes\nexecute no\n");
 }
 
 #[tokio::test]
-async fn without_sessions_that_load_the_attempt_is_interrupted() {
+async fn attempt_is_interrupted_if_sessions_cannot_be_loaded() {
     let mut bench = Bench::new("asks");
-    let (_, handle) = asked(bench.performed().await);
+    let (_, handle) = expect_question(bench.performed().await);
     bench.runners = Bench::new("asks").runners;
     bench.progress(handle, action("accept"));
     assert_eq!(bench.runners.adopt(&bench.attempt).await, Adopted::Interrupted);
@@ -225,7 +225,7 @@ async fn a_cancellation_is_sent_and_ends_the_process() {
     assert_eq!(bench.file("canceled"), "yes\n");
     // One that waits for people is ended by an attempt that is only to be stopped.
     let mut bench = Bench::new("asks");
-    let (_, handle) = asked(bench.performed().await);
+    let (_, handle) = expect_question(bench.performed().await);
     bench.progress(handle, Value::Null);
     bench.attempt.progress.as_mut().unwrap().is_stopping = true;
     assert!(matches!(bench.perform().await, Outcome::Stopped(_)));
@@ -233,9 +233,9 @@ async fn a_cancellation_is_sent_and_ends_the_process() {
 }
 
 #[tokio::test]
-async fn an_agent_that_ends_while_people_decide_is_noticed() {
+async fn agent_exit_during_a_permission_request_is_detected() {
     let mut bench = Bench::new("asks");
-    let (_, handle) = asked(bench.performed().await);
+    let (_, handle) = expect_question(bench.performed().await);
     bench.progress(handle, Value::Null);
     let (stop_handle, stop) = CancelHandle::pair();
     stop_handle.leave();
@@ -260,7 +260,7 @@ async fn hostile_agents_fail_the_step() {
         ("secret", r#""text":"the key is ***""#),
         ("updates", "runner_protocol"),
     ] {
-        let outcome = said(&Bench::new(mode).performed().await);
+        let outcome = output_text(&Bench::new(mode).performed().await);
         assert!(outcome.contains(expected), "{mode}: {outcome}");
     }
 }
@@ -272,15 +272,15 @@ async fn agents_that_open_no_session_fail_the_step() {
         ("account", "runner_unauthenticated"),
         ("silent-end", "its last lines: \"no key\""),
     ] {
-        let outcome = said(&Bench::new(mode).perform().await);
+        let outcome = output_text(&Bench::new(mode).perform().await);
         assert!(outcome.contains(expected), "{mode}: {outcome}");
     }
     let mut bench = Bench::new("asks");
     bench.attempt.workspace = None;
-    assert!(said(&bench.perform().await).contains("runner_no_workspace"));
+    assert!(output_text(&bench.perform().await).contains("runner_no_workspace"));
     let Value::Map(params) = &mut bench.attempt.params else { panic!() };
     params.insert("runner".into(), "other".into());
-    assert!(said(&bench.perform().await).contains("is not configured; there are tester"));
+    assert!(output_text(&bench.perform().await).contains("is not configured; there are tester"));
     bench.attempt.progress = None;
-    assert!(said(&bench.perform().await).contains("reports_need_upgrade"));
+    assert!(output_text(&bench.perform().await).contains("reports_need_upgrade"));
 }

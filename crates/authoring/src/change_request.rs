@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_shows_what_it_is() {
+    fn control_characters_are_removed_from_prose() {
         let text = "{\"workflow\": {}, \"summary\": \"a\\u202eb\\u0007c\\nd\\u200b\"}";
         assert_eq!(read_text(text).unwrap().summary, "a b c\nd");
     }

@@ -1,4 +1,4 @@
-//! The keys of the language with their descriptions: which keys there are says the kernel, the rest the JSON Schema.
+//! The keys of the language with their descriptions: the kernel lists the keys, and the JSON Schema has the rest.
 
 use mainspring_kernel::{
     definition::{Notation, keys},
@@ -21,7 +21,7 @@ pub struct Key {
     pub name: &'static str,
     /// One or two sentences; empty if the schema lacks the key.
     pub description: String,
-    /// The accepted values in words.
+    /// A description of the accepted values.
     pub kind: String,
     /// The accepted words, if the values are words of a list, `true` and `false` included.
     pub words: Vec<String>,

@@ -61,7 +61,7 @@ struct Server<'s> {
     due: BTreeSet<String>,
 }
 
-/// Serves one client on standard input and output until it says goodbye. Returns an error if the client breaks the
+/// Serves one client on standard input and output until it disconnects. Returns an error if the client breaks the
 /// protocol or the connection.
 pub fn serve(compiler: &dyn Compiler) -> Result<(), String> {
     let (connection, threads) = Connection::stdio();

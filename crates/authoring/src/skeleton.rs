@@ -35,7 +35,7 @@ const TRIES_MAX: usize = 60;
 /// Runs the fields of a case on virtual time.
 pub type Run<'r> = dyn Fn(&Map) -> Result<Observed, String> + 'r;
 
-/// Makes the skeleton of a plan. `run` executes a case; its error says why the case cannot run.
+/// Makes the skeleton of a plan. `run` executes a case; its error is the reason for which the case cannot run.
 pub fn skeleton(plan: &Plan, run: &Run<'_>) -> Skeleton {
     let mut maker = Maker { plan, run, runs: 0, seen: Vec::new(), skeleton: Skeleton::default() };
     let base = World::of(plan);

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_obeyed() {
+    fn control_characters_are_escaped() {
         for (text, unicode, ascii) in [
             ("plain é", "plain é", "plain \\u{e9}"),
             ("a\u{1b}[31mb", "a\\u{1b}[31mb", "a\\u{1b}[31mb"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_passes_for_ours() {
+    fn foreign_text_cannot_imitate_output_lines() {
         for (text, expected) in [
             ("", ""),
             ("one", "one"),

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aliases_lead_to_topics_and_hide_none() {
+    fn aliases_resolve_to_topics_and_shadow_none() {
         for (alias, own) in ALIASES {
             assert_eq!(topic(alias).map(|topic| topic.name), Some(*own), "{alias}");
             assert!(topics().iter().all(|topic| topic.name != *alias), "{alias} is a topic");

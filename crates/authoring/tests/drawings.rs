@@ -62,7 +62,7 @@ fn check_golden(file: &str, text: &str) {
 }
 
 #[test]
-fn plans_are_as_pictured() {
+fn drawings_match_the_goldens() {
     for (name, plan) in definitions() {
         let mut pictures = String::new();
         for width in [60, 80, 120] {
@@ -85,7 +85,7 @@ fn columns(line: &str) -> usize {
 }
 
 #[test]
-fn nothing_runs_over_the_edge() {
+fn lines_fit_the_width() {
     for (name, plan) in definitions() {
         for width in (0..160).step_by(3) {
             for style in [plain(width), Style { ascii: true, ..plain(width) }] {
@@ -99,7 +99,7 @@ fn nothing_runs_over_the_edge() {
 }
 
 #[test]
-fn a_terminal_obeys_nothing() {
+fn drawings_contain_no_control_characters() {
     let is_obeyed = |letter: char| letter.is_control() && letter != '\n' || "\u{200b}\u{202e}\u{feff}".contains(letter);
     for (name, plan) in definitions() {
         let texts = [60, 80, 120].map(|width| terminal(&plan, &plain(width)));
@@ -210,7 +210,7 @@ fn pictures_are_well_formed() {
 
 /// The plan survives a round trip through its JSON form.
 #[test]
-fn nothing_is_missing_in_the_data() {
+fn drawing_data_is_complete() {
     for (name, plan) in definitions() {
         let text = json::pretty(&plan.to_value());
         let value = json::read(text.as_bytes()).expect("what is printed can be read").value;

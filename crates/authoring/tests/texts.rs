@@ -20,7 +20,7 @@ fn check(name: &str, definition: &str) {
 }
 
 #[test]
-fn every_text_compiles_without_a_remark() {
+fn every_example_compiles_without_warnings() {
     // The cases of the topic `scenario` are run by a test of the simulator's users.
     topics().iter().filter(|topic| topic.name != "scenario").for_each(|topic| check(topic.name, topic.example));
     templates().iter().for_each(|template| check(template.name, template.definition));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_page_is_the_document_and_no_page_is_inline() {
+    async fn every_page_path_serves_the_document_without_inline_code() {
         for path in PAGES {
             let (status, headers, bytes) = get(&path.replace("{id}", "some-id"), &[]).await;
             assert_eq!((status, bytes > 0), (StatusCode::OK, true), "{path}");

@@ -151,7 +151,7 @@ impl CancelSignal {
         }
     }
 
-    /// Returns once cancellation was requested; never if the sender is gone.
+    /// Returns once cancellation was requested; never if the sender was dropped.
     pub async fn requested(&mut self) {
         // A `Notified` counts from its creation, so a request between the check and the wait is not lost.
         let cancelled = self.0.cancelled.notified();

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_watcher_reads_from_its_own_position_and_nothing_stays() {
+    fn watchers_read_from_their_own_positions_and_buffers_are_freed() {
         let all = PartialTexts::default();
         let (a, key) = (attempt("a", None), attempt("a", None).execution);
         let mut early = all.watch(key);
@@ -323,7 +323,7 @@ mod tests {
 
     /// A secret split over two pieces is the case that a redactor of single pieces misses.
     #[test]
-    fn a_secret_is_not_shown_wherever_it_is_split_and_however_it_is_encoded() {
+    fn split_and_encoded_secrets_are_redacted() {
         let secret = "Tr0ub4dor&3 \u{e4}x";
         let forms = [
             secret.to_owned(),

@@ -68,7 +68,7 @@ impl SecretSource for OneSecret {
 }
 
 #[tokio::test]
-async fn the_end_of_a_call_that_was_held_open_is_redacted() {
+async fn the_result_of_a_detached_call_is_redacted() {
     let reference = SecretReference { name: "TOKEN".into(), prefix: String::new() };
     let placed = PlacedSecret { parameter: "env".into(), key: "TOKEN".into(), reference };
     let attempt = Attempt { secrets: SecretUses { workflow: None, references: vec![placed] }, ..attempt() };
@@ -79,7 +79,7 @@ async fn the_end_of_a_call_that_was_held_open_is_redacted() {
 
 /// Another process of the same store may have had an executor for the attempt.
 #[tokio::test]
-async fn an_attempt_without_an_executor_is_interrupted_not_unstarted() {
+async fn an_attempt_without_an_executor_is_interrupted() {
     let attempt = attempt();
     let executors = Executors::default();
     assert_eq!(executors.adopt(&attempt).await, Adopted::Interrupted);

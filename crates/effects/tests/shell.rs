@@ -183,7 +183,7 @@ fn has_ended(pid: Pid) -> bool {
 /// Not even a zombie is left.
 #[track_caller]
 fn assert_gone(pid: Pid) {
-    assert!(test_kill_process(pid).is_err(), "it lives, or nobody reaped it: {}", stat(pid));
+    assert!(test_kill_process(pid).is_err(), "it lives, or it was not reaped: {}", stat(pid));
 }
 
 /// Starts a script, waits for the process ids that it writes to the pipe `told`, and cancels it.
@@ -247,7 +247,7 @@ mod results {
     }
 
     #[tokio::test]
-    async fn there_is_nothing_to_read_and_bash_is_a_login_shell_in_its_own_group() {
+    async fn bash_is_a_login_shell_without_input_in_its_own_group() {
         let script = "cat; readlink /proc/self/fd/0; shopt -q login_shell && echo login; \
                       read -ra stat < /proc/$$/stat; echo ${stat[4]}; echo $$";
         let result = done(run(script).await);
@@ -267,7 +267,7 @@ mod results {
     }
 
     #[tokio::test]
-    async fn a_lost_stopper_stops_nothing() {
+    async fn a_dropped_cancel_handle_stops_nothing() {
         let place = Place::new();
         let (cancel_handle, stop) = CancelHandle::pair();
         drop(cancel_handle);
@@ -303,7 +303,7 @@ mod surroundings {
     }
 
     #[tokio::test]
-    async fn a_step_may_set_what_is_hidden() {
+    async fn a_step_may_set_hidden_variables() {
         let place = Place::new();
         let env = Value::map([("CARGO_MANIFEST_DIR", Value::from("mine"))]);
         let attempt = place.attempt([("command", "echo $CARGO_MANIFEST_DIR".into()), ("env", env)]);
@@ -391,7 +391,7 @@ mod output {
     }
 
     #[tokio::test]
-    async fn two_hundred_megabytes_need_no_memory() {
+    async fn two_hundred_megabytes_of_output_use_no_memory() {
         let peak_kib = || {
             let status = fs::read_to_string("/proc/self/status").unwrap();
             let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap().to_owned();
@@ -407,7 +407,7 @@ mod output {
 
     /// The last bytes are in the pipe when bash ends, whichever of the two is noticed first.
     #[tokio::test]
-    async fn nothing_is_lost_at_the_end() {
+    async fn output_is_complete_at_the_exit() {
         let place = Place::new();
         let shell = place.shell(LONG);
         for _ in 0..20 {
@@ -433,7 +433,7 @@ mod stopping {
 
     /// The cancellation arrives at the start barrier, at the start of bash, in its profile, in the script.
     #[tokio::test]
-    async fn a_stop_while_it_starts_leaves_nothing() {
+    async fn a_stop_during_the_start_leaves_no_process() {
         let place = Place::new();
         let shell = place.shell(LONG);
         for yields in (0..400).step_by(20) {
@@ -451,7 +451,7 @@ mod stopping {
     }
 
     #[tokio::test]
-    async fn sigterm_ends_the_whole_group_and_last_words_are_kept() {
+    async fn sigterm_ends_the_group_and_its_last_output_is_stored() {
         let script =
             "trap 'echo last words; exit 0' TERM; sleep 300 & echo begun; echo $! > told; echo $$ > told; wait";
         let (outcome, pids) = stop_after_telling(script, 2, LONG).await;
@@ -488,7 +488,7 @@ mod stopping {
     }
 
     #[tokio::test]
-    async fn a_child_that_holds_the_pipes_and_ignores_sigterm_is_killed_after_bash_ended() {
+    async fn children_that_hold_pipes_and_ignore_sigterm_are_killed() {
         let script = "(trap '' TERM; echo $BASHPID > told; while :; do sleep 300; done) & wait";
         let (outcome, pids) = stop_after_telling(script, 1, SHORT).await;
         stopped(outcome);
@@ -521,7 +521,7 @@ mod stopping {
 mod leftovers {
     use super::*;
 
-    /// Performs a script that reports a background process, which must be gone after the outcome.
+    /// Performs a script that reports a background process, which must have ended before the outcome.
     async fn finishes_and_ends(command: &str, grace: Duration) -> Value {
         let place = Place::new();
         let (mut told, attempt, shell) = (place.fifo("told"), place.script(command), place.shell(grace));
@@ -540,7 +540,7 @@ mod leftovers {
     }
 
     #[tokio::test]
-    async fn background_children_without_pipes_end_too() {
+    async fn background_children_without_pipes_are_ended() {
         finishes_and_ends("sleep 300 </dev/null >/dev/null 2>&1 & echo $! > told; echo $$ > told", LONG).await;
     }
 
@@ -602,7 +602,7 @@ mod records {
     }
 
     #[tokio::test]
-    async fn a_note_is_there_before_the_script_and_until_it_is_forgotten() {
+    async fn the_process_record_exists_from_before_the_start_until_deleted() {
         let place = Place::new();
         let (shell, attempt) = (place.shell(LONG), place.script("cat ../records/*; echo $$; echo $MAINSPRING_MARK"));
         let result = done(perform(&shell, &attempt).await);
@@ -665,7 +665,7 @@ async fn until(is_so: impl Fn() -> bool) {
 /// A daemon outlives its script, becomes a child of this process, and ends while nothing else happens. Ended children
 /// of other code in this process are left to that code.
 #[tokio::test]
-async fn a_daemon_that_ends_leaves_no_zombie_and_nobody_is_robbed() {
+async fn daemons_are_reaped_and_children_of_other_code_are_not() {
     let place = Place::new();
     place.make_fifo("began");
     let ends = place.make_fifo("ends");

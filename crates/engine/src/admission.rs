@@ -2,7 +2,7 @@
 //! the order of their arrival.
 //!
 //! A state machine without I/O, performed by the driver. It reads an organization from the store, follows the starts
-//! and ends on this node, and learns the rest with the next read.
+//! and ends on this node, and gets other changes with the next read.
 
 use std::{
     cmp::Reverse,
@@ -83,8 +83,8 @@ pub(crate) const UNFINISHED: [ExecutionStatus; 4] = [
     ExecutionStatus::CancelRequested,
 ];
 
-/// Reads the limits, the drains and the unfinished executions of an organization, and ends the drains that are over.
-/// Blocks.
+/// Reads the limits, the drains and the unfinished executions of an organization, and removes the drains that have
+/// ended. Blocks.
 pub fn find(store: &dyn Store, limits: &dyn Limits, organization: &str, over: &[Drained]) -> Found {
     for drained in over {
         // The next read reports a drain again that is still there.
@@ -149,8 +149,8 @@ pub(crate) fn counted(start: &Start) -> Option<&str> {
 }
 
 /// The organization and the definition of a child that runs in the slot of its parent. It starts at once and counts for
-/// the limit of its workflow only: its parent would wait for it, and might be what it waits for. `None` for executions
-/// with a slot of their own, and for a workflow that is not in the catalogue.
+/// the limit of its workflow only: its parent waits for it, and could occupy the slot that it would wait for. `None`
+/// for executions with a slot of their own, and for a workflow that is not in the catalogue.
 fn guest(start: &Start) -> Option<(&str, DefinitionKey)> {
     start.lineage.as_ref().filter(|lineage| lineage.parent.is_some())?;
     let organization = start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text)?;
@@ -544,7 +544,7 @@ impl Admission {
         }
     }
 
-    /// Requests a read of all known organizations. Unused and empty ones are forgotten.
+    /// Requests a read of all known organizations. Unused and empty ones are removed.
     pub(crate) fn want_all(&mut self) {
         self.queues.retain(|_, queue| std::mem::take(&mut queue.is_used) || !queue.is_empty());
         self.queues.values_mut().for_each(OrganizationQueue::want_read);
@@ -561,7 +561,7 @@ impl Admission {
             .collect()
     }
 
-    /// Returns the drains of an organization that are over, for its next read.
+    /// Returns the drains of an organization that have ended, for its next read.
     pub(crate) fn drained(&self, organization: &str) -> Vec<Drained> {
         let queue = self.queues.get(organization);
         queue

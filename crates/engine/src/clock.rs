@@ -78,8 +78,8 @@ impl std::fmt::Display for ClockSkew {
         let side = if self.ahead_ms < 0 { "behind" } else { "ahead of" };
         write!(
             out,
-            "this node's clock is {} ms {side} the shared store's, and {CLOCK_APART_MS_MAX} ms are allowed: it holds no \
-             partitions until the clock is right; set it, and let NTP keep it",
+            "this node's clock is {} ms {side} the shared store's, and {CLOCK_APART_MS_MAX} ms are allowed: it owns no \
+             partitions until the clock is corrected; set the clock, and synchronize it with NTP",
             self.ahead_ms.unsigned_abs()
         )
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_apart_when_that_is_certain() {
+    fn skew_is_reported_only_if_it_is_certain() {
         let check = |sent: i64, answered: i64, ahead_ms: Option<i64>| {
             let apart = sample((0, sent), (5, answered)).skew();
             assert_eq!(apart.map(|apart| apart.ahead_ms), ahead_ms, "{sent} {answered}");
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_between_heartbeats_moves_the_time_by_no_more_than_the_bound() {
+    fn a_clock_step_moves_the_time_by_at_most_the_bound() {
         let seen = sample((1_000, -20), (1_040, 20));
         let bounded = |monotonic: u64, ahead: i64| {
             let reading =
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_says_what_to_do() {
+    fn the_skew_error_names_the_remedy() {
         let says = ClockSkew { ahead_ms: -3_600_000 }.to_string();
         assert!(says.contains("3600000 ms behind") && says.contains("NTP"), "{says}");
     }

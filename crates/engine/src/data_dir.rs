@@ -61,7 +61,7 @@ impl DirLock {
         if let Some(doubt) = doubt {
             self.same_boot = false;
             let folder = data_dir.folder().display();
-            warn!(%folder, "{doubt}: attempts that are open in the store are taken for interrupted");
+            warn!(%folder, "{doubt}: open attempts in the store are treated as interrupted");
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time() {
+    fn one_process_locks_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = DataDir::new(folder.path().join("a/b"));
         assert!(data_dir.holder().is_none());

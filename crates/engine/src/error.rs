@@ -97,7 +97,7 @@ impl fmt::Display for EngineError {
             Self::Exists(key) => write!(out, "the execution {key} has this name or idempotency key already"),
             Self::Stopped(why) => write!(out, "the engine has stopped: {why}"),
             Self::NotHere => out.write_str("the execution belongs to another node: enqueue the input in its inbox"),
-            Self::Busy => out.write_str("this node has as much to write as it takes: ask again in a second"),
+            Self::Busy => out.write_str("the write queue of this node is full: try again in a second"),
             Self::TooMany(most) => write!(
                 out,
                 "{most} executions of this organization have not ended, those included that others have started: wait for \

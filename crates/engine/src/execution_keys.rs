@@ -22,7 +22,7 @@ struct Place {
 }
 
 impl Place {
-    /// The position after this one. A clock that stands still or goes back does not repeat keys.
+    /// The position after this one. A clock that stops or goes back does not repeat keys.
     fn next(self, now_ms: u64, first_count: u16) -> Self {
         if now_ms > self.ms {
             Self { ms: now_ms, count: first_count & FIRST_COUNT_MAX }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_only_go_up() {
+    fn successive_key_positions_increase() {
         let at = |ms, count| Place { ms, count };
         let cases = [
             (at(7, 9), 8, 0xffff, at(8, FIRST_COUNT_MAX)),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_made_in_their_order_whatever_else_they_must_be() {
+    fn keys_are_ordered_under_any_constraint() {
         let is_even = |key: ExecutionKey| key.0[15].is_multiple_of(2);
         let keys: Vec<_> = (0..10_000).map(|_| new_key_where(is_even).unwrap()).collect();
         assert!(keys.is_sorted_by(|one, next| one < next) && keys.iter().all(|key| is_even(*key)));

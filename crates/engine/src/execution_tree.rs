@@ -75,7 +75,7 @@ impl ExecutionTree {
         self.is_about_to_move |= is_overdue(state);
         for (instance, child) in children(state) {
             let is_held = state.open.held_children.contains(instance);
-            // An unreadable child is reported by requests about that child. Other children are read all the same, and
+            // An unreadable child is reported by requests about that child. Other children are read anyway, and
             // this execution is notified of the quarantine.
             let read = match loader.journal(child) {
                 Ok(Some(read)) => read,

@@ -243,7 +243,7 @@ impl Note {
 impl fmt::Display for Doubt {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::Unnoted => "the folder does not say which store was used in it last",
+            Self::Unnoted => "the folder does not record which store was last used in it",
             Self::Damaged => "the file `generation` of the folder cannot be read",
             Self::Copied => "the folder was copied",
             Self::OtherStore => "another store than this one was used in the folder last",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_read_back_and_every_damage_is_seen() {
+    fn a_note_is_read_back_and_every_damage_is_detected() {
         let text = note().text();
         assert_eq!(Note::parse(&text), Some(note()));
         assert!(text.len() < NOTE_BYTES_MAX as usize);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_decides_is_in_the_identity() {
+    fn the_message_id_covers_every_field_of_a_decision() {
         let first = decide(1, &[], 1, Decision::Approve, "ada", "why");
         assert_eq!(decide(1, &[], 1, Decision::Approve, "ada", "why else"), first);
         for other in [

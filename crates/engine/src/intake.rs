@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_bounded_and_come_back() {
+    fn bytes_are_bounded_and_returned() {
         let intake = Intake::default();
         let half = || signal(ASKED_BYTES_MAX / 2 - ASK_BYTES - 8);
         let held = [intake.admit(half()).unwrap(), intake.admit(half()).unwrap()];
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_is_bounded_and_decisions_have_room_of_their_own() {
+    fn the_count_is_bounded_and_decisions_have_a_reserve() {
         let intake = Intake::default();
         let mut held: Vec<_> = (0..ASKED_MAX).filter_map(|_| intake.admit(signal(0))).collect();
         assert_eq!(held.len(), ASKED_MAX);

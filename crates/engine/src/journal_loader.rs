@@ -81,7 +81,7 @@ impl Loader {
     }
 
     /// Reads an execution to continue it. A quarantined journal is not folded, since its fault is known. It may have
-    /// ended all the same, at a node that owned it when another node quarantined it: then its inputs are late. Remote
+    /// ended anyway, at a node that owned it when another node quarantined it: then its inputs are late. Remote
     /// attempts are read last: a node that has just finished one enqueued its receipt first.
     fn load_active(&self, execution: ExecutionKey) -> Result<LoadAnswer, LoadError> {
         let Some(mut row) = self.store.head(execution)? else { return Ok(LoadAnswer::Unknown) };
@@ -147,7 +147,7 @@ impl Loader {
         let broken = |why: &str| LoadError::Broken(why.to_owned());
         let row = self.store.head(execution)?.ok_or_else(|| broken("it is missing"))?;
         if !row.head.is_sealed_by(&self.sealing, execution) {
-            return Err(broken("its head does not bear the seal of this installation's key"));
+            return Err(broken("its head lacks the seal of this installation's key"));
         }
         let last = self.store.frames(execution, row.head.sequence, ReadLimit::of(1))?;
         let last = last.first().filter(|frame| frame.sequence == row.head.sequence);
@@ -356,7 +356,7 @@ impl Loader {
             _ => broken(error.to_string()),
         })?;
         let Some(Record::Started { plan_hash, decide_version, .. }) = frame.records.first() else {
-            return Err(broken("it does not begin an execution".into()));
+            return Err(broken("it does not start an execution".into()));
         };
         if *decide_version > DECIDE_VERSION {
             return Err(LoadError::Newer(*decide_version));

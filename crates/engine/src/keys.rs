@@ -28,7 +28,7 @@ pub fn load(path: &Path) -> Result<[u8; 32], EngineError> {
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
     read(path)?.ok_or_else(|| {
         failed(
-            "it is not there, and the journals are sealed with it: put it back, or name its file with MAINSPRING_KEY_FILE"
+            "it is missing, and the journals are sealed with it: restore it, or set MAINSPRING_KEY_FILE to its path"
                 .into(),
         )
     })
@@ -43,7 +43,7 @@ pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
         }
         create(path).map_err(|error| failed(error.to_string()))?;
     }
-    Err(failed("it cannot be made".into()))
+    Err(failed("it cannot be created".into()))
 }
 
 /// The name of the store's entry that identifies its key.
@@ -166,7 +166,7 @@ fn change(path: &Path, edit: impl FnOnce(&mut Vec<[u8; 32]>) -> Result<(), Strin
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
     let folder = File::open(folder_of(path)).map_err(|error| failed(error.to_string()))?;
     flock(&folder, FlockOperation::LockExclusive).map_err(|error| failed(error.to_string()))?;
-    let mut file = read_file(path)?.ok_or_else(|| failed("it is not there; the first start makes it".into()))?;
+    let mut file = read_file(path)?.ok_or_else(|| failed("it is missing; the first start creates it".into()))?;
     edit(&mut file.encryption).map_err(failed)?;
     let written = write_new(folder_of(path), &file.to_text()).and_then(|new| {
         fs::rename(&new, path).inspect_err(|_| {
@@ -202,7 +202,7 @@ fn read_file(path: &Path) -> Result<Option<KeyFile>, EngineError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(error.to_string())),
     };
-    let name = path.file_name().ok_or_else(|| failed("it is no file".into()))?;
+    let name = path.file_name().ok_or_else(|| failed("it is not a regular file".into()))?;
     // Opening a FIFO at this path does not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
@@ -214,11 +214,11 @@ fn read_file(path: &Path) -> Result<Option<KeyFile>, EngineError> {
     check_folder(path, &folder).map_err(failed)?;
     let metadata = file.metadata().map_err(|error| failed(error.to_string()))?;
     if !metadata.is_file() || metadata.uid() != rustix::process::getuid().as_raw() || metadata.mode() & 0o077 != 0 {
-        return Err(failed("others may read or own it; it must be a file that is yours alone, with mode 0600".into()));
+        return Err(failed("other users can read or own it; it must be your own file with mode 0600".into()));
     }
     let mut text = String::new();
     file.take(KEY_FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
-    let wrong = "it does not hold 64 hexadecimal digits, and then lines of `encryption` with 64 more";
+    let wrong = "it does not contain 64 hexadecimal digits, followed by `encryption` lines with 64 digits each";
     KeyFile::parse(&text).map(Some).ok_or_else(|| failed(wrong.into()))
 }
 
@@ -272,10 +272,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn made_once_and_read_again() {
+    fn a_key_is_created_once_and_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config/key");
-        assert!(load(&path).unwrap_err().to_string().contains("is not there"));
+        assert!(load(&path).unwrap_err().to_string().contains("is missing"));
         assert!(!path.exists() && !path.parent().unwrap().exists());
         let key = load_or_create(&path).unwrap();
         assert_eq!(load(&path).unwrap(), key);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn encryption_keys_stand_after_the_key_that_never_changes() {
+    fn encryption_keys_follow_the_permanent_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config/key");
         assert!(add_encryption_key(&path).is_err() && !path.exists(), "a change creates no key");
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_could_have_put_there_is_no_key() {
+    fn key_files_writable_by_others_are_rejected() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("config");
         let (path, link) = (folder.join("key"), folder.join("link"));
@@ -339,7 +339,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(&path, &link).unwrap();
         refused(&link, "symbolic link");
-        refused(&folder, "yours alone");
+        refused(&folder, "with mode 0600");
         fs::write(&path, "0".repeat(200)).unwrap();
         refused(&path, "64 hexadecimal");
         // Below a folder shared by all users, no access is allowed.
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn never_inside_what_steps_work_in() {
+    fn the_default_key_file_is_outside_of_step_folders() {
         let home_dir = Some(PathBuf::from("/users/ada"));
         let config = location(None, None, home_dir.clone(), &[Path::new("/users/ada/project")]);
         assert_eq!(config, Path::new("/users/ada/.config/mainspring/key"));

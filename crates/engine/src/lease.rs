@@ -132,7 +132,7 @@ impl Leases {
     }
 
     /// True once the lease has expired by either clock. All partitions are lost then, regardless of other nodes. The
-    /// monotonic clock stands still in a virtual machine that its hypervisor has paused, but the wall clock is
+    /// monotonic clock stops in a virtual machine that its hypervisor has paused, but the wall clock is
     /// corrected after the pause.
     pub fn is_over(&self, now: ClockReading) -> bool {
         self.until.is_some_and(|until| now.monotonic >= until.monotonic || now.wall_ms >= until.wall_ms)
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_counts_from_the_sending_and_ends_before_the_stores() {
+    fn a_lease_starts_at_sending_and_expires_before_the_store_lease() {
         let terms = LeaseTiming { lease_ms: 10_000 };
         let mut leases = Leases::none();
         assert!(leases.is_over(at(0, 0)));
@@ -233,7 +233,7 @@ mod tests {
         let terms = LeaseTiming { lease_ms: 10_000 };
         let mut leases = Leases::none();
         leases.renew(terms.until(at(500, 70_000)), &view(1, "a", &[], &[(0, 1)]));
-        // The hypervisor paused the guest: its monotonic clock stood still, and its wall clock was corrected
+        // The hypervisor paused the guest: its monotonic clock stopped, and its wall clock was corrected
         // afterwards.
         assert!(!leases.is_over(at(600, 78_999)));
         assert!(leases.is_over(at(600, 79_000)));
@@ -283,7 +283,7 @@ mod tests {
         // Three nodes and five partitions: a node with two of them keeps both.
         check("a b c", &[(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "c")], "b", &[], &[]);
         check("a b c d e f", &[(0, "a"), (1, "a")], "f", &[], &[]);
-        // Other nodes want the partitions of a node that acquires none, and leave none to it.
+        // Other nodes acquire the partitions of a node that accepts none, and leave none to it.
         check("a- b c", &[], "a", &[], &[]);
         check("a- b c", &[], "b", &[0, 1, 2], &[]);
         check("a- b c", &[], "c", &[3, 4], &[]);

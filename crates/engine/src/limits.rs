@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn effects_leave_files_for_everything_else() {
+    fn effects_leave_file_descriptors_for_other_uses() {
         for (files, effects) in [(0, 16), (256, 16), (1_024, 192), (65_536, 4_096), (u64::MAX, 4_096)] {
             assert_eq!(effects_at_a_time(files), effects, "{files}");
         }

@@ -292,7 +292,7 @@ impl Node {
         self.commits.is_stalled = true;
         // For nodes of a shared store, the heartbeats report it.
         if self.is_alone() {
-            let why = format!("the store does not write, and is asked again: {why}");
+            let why = format!("the store rejects writes, and the commit is retried: {why}");
             self.set_problem(Some(NodeProblem::of("store", why)));
         }
     }

@@ -101,7 +101,7 @@ pub fn notify_of_not_started(place: Place<'_>, parent: ExecutionKey, child: Exec
     let Some((instance, attempt, _)) = open_children(&journal.state).find(|(.., key)| *key == child) else {
         return Ok(false);
     };
-    let why = "the message that was to begin it was not written with the installation's key";
+    let why = "its start message was not written with the installation's key";
     let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(not_started(child, why)) };
     inbox::enqueue(place.store, place.data_dir, place.loader.key(), (parent, &input), None)?;
     Ok(true)
@@ -111,7 +111,7 @@ pub fn notify_of_not_started(place: Place<'_>, parent: ExecutionKey, child: Exec
 fn failure_of(parent: &State, child: ExecutionKey) -> Option<Input> {
     let (instance, attempt, _) = open_children(parent).find(|(.., key)| *key == child)?;
     let message =
-        format!("the workflow that was started, {child}, was quarantined: `mainspring quarantine list` says why");
+        format!("the started workflow {child} was quarantined: `mainspring quarantine list` shows the reason");
     let outcome = Outcome::Failed(Failure::new(Class::Internal, CHILD_QUARANTINED, message));
     Some(Input::Receipt { instance, attempt, outcome })
 }
@@ -179,7 +179,7 @@ pub fn release(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Resu
         let _ = inbox::enqueue(place.store, place.data_dir, place.loader.key(), (execution, &Input::Continue), None);
         return Ok(released);
     }
-    let why = "the parent execution kept changing: nothing was changed, try again";
+    let why = "the parent execution changed repeatedly: nothing was changed, try again";
     Err(StoreError::Unavailable(why.into()).into())
 }
 
@@ -202,7 +202,7 @@ fn try_release(
     if !free(place, execution, Some(awaiting), act)? {
         return Ok(None);
     }
-    // A concurrent commit may have processed the notification of the parent all the same.
+    // A concurrent commit may have processed the notification of the parent anyway.
     if waiting_for(place, parent, execution)?.is_none() {
         cancel(place, execution, act)?;
         return Ok(Some(Released::Canceled));

@@ -251,7 +251,7 @@ impl Loader {
         Ok(read.map(|signature_checks| PageEnd { next, signature_checks }))
     }
 
-    /// Asks for each receipt if it is wanted, and checks and passes those that are. Returns the number of signatures that
+    /// Checks and passes the receipts that are selected. Returns the number of signatures that
     /// were checked.
     fn visit_receipts(
         &self,

@@ -353,7 +353,7 @@ impl Shard {
             Some(ExecutionEntry::Loading(waiting)) => waiting.push(queued),
             Some(ExecutionEntry::Evaluating(out)) => out.waiting.push(queued),
             None => {
-                let why = "an input before this one has set the execution aside";
+                let why = "an earlier input has quarantined the execution";
                 self.turn_back(execution, vec![queued], why);
             }
         }

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_begins_beyond_the_bound_until_something_has_ended() {
+    fn starts_at_the_bound_wait_for_an_end() {
         let mut live = UnfinishedCounts::default();
         let at = |ms: u64| MonotonicMs(100_000 + ms);
         assert_eq!(live.begin("o", at(0)), (Ok(()), true), "the first one has it counted");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_used_is_forgotten() {
+    fn unused_counts_are_removed() {
         let mut live = UnfinishedCounts::default();
         assert!(live.begin("o", MonotonicMs(1)).0.is_ok());
         live.counted("o", Some((9, 0)));

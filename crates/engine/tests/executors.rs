@@ -40,7 +40,7 @@ impl Executor for Panics {
 }
 
 #[tokio::test]
-async fn an_executor_that_panics_has_failed_and_nothing_else() {
+async fn an_executor_panic_fails_only_its_attempt() {
     for at_once in [true, false] {
         let workers = (Executors::new(vec![Arc::new(Panics { at_once })]), Arc::new(InProcess) as Arc<_>);
         let engine =

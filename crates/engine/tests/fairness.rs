@@ -150,7 +150,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Both organizations have work. Then one starts many executions, and the other one starts a single execution behind
 /// them.
 #[test]
-fn a_start_of_one_organization_does_not_wait_for_all_those_of_another() {
+fn starts_of_one_organization_do_not_block_another() {
     const ROUNDS: &str = r#"{"constraints":{"maxSteps":10000},"steps":[{"type":"loop","id":"l","while":true,"maxRounds":400,"steps":[
         {"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
     // A start is sent at its first poll. The driver shares this thread and runs after all are sent.
@@ -173,7 +173,7 @@ fn a_start_of_one_organization_does_not_wait_for_all_those_of_another() {
 }
 
 #[test]
-fn effects_of_one_organization_take_half_and_those_of_another_begin_at_once() {
+fn effects_of_one_organization_leave_half_to_others() {
     let tarpit = Arc::new(Tarpit::default());
     on_node(tarpit.clone(), Arc::new(InProcess), async |engine| {
         engine.limit_effects(8);
@@ -197,7 +197,7 @@ fn effects_of_one_organization_take_half_and_those_of_another_begin_at_once() {
 
 /// While the effect waits for a permit, another execution sleeps for longer than the effect may take.
 #[test]
-fn an_effect_is_not_out_of_time_while_it_waits_for_others() {
+fn the_timeout_of_an_effect_starts_with_its_permit() {
     const TIMED: &str =
         r#"{"steps":[{"type":"bash","id":"a","command":"greedy","timeoutMs":1000,"retry":{"maxAttempts":1}}]}"#;
     const CLOCK: &str = r#"{"steps":[{"type":"sleep","id":"s","durationMs":1500}]}"#;
@@ -220,7 +220,7 @@ fn an_effect_is_not_out_of_time_while_it_waits_for_others() {
 }
 
 #[test]
-fn functions_of_one_organization_leave_threads_for_those_of_another() {
+fn functions_of_one_organization_leave_threads_to_others() {
     let gate = Arc::new(Gate::default());
     let _opening = Opening(gate.clone());
     let is_done = Arc::new(AtomicBool::new(false));

@@ -74,7 +74,7 @@ fn request(id: &str) -> StartRequest {
 }
 
 #[test]
-fn what_is_due_is_found_behind_a_full_page() {
+fn due_executions_are_found_behind_a_full_page() {
     let store = MemoryStore::new();
     block_on(async {
         let first = engine(Awkward::on(&store), EngineScope::named());
@@ -95,9 +95,9 @@ fn what_is_due_is_found_behind_a_full_page() {
 }
 
 /// Two starts are in the inbox, and a signal behind the first one. For a while, plans cannot be read. Both executions
-/// start all the same, none is quarantined, and the signal does not precede its start.
+/// start anyway, none is quarantined, and the signal does not precede its start.
 #[test]
-fn a_store_that_does_not_answer_sets_nothing_aside() {
+fn an_unavailable_store_quarantines_nothing() {
     let store = MemoryStore::new();
     let folder = tempfile::tempdir().unwrap();
     let data_dir = DataDir::new(folder.path());
@@ -113,7 +113,7 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
             assert_eq!(store.execution_by_id(id).unwrap().expect("it is begun").status, "running");
         }
         let state = engine.state(first).unwrap();
-        assert_eq!(state.signals.kept.len(), 1, "the signal is kept for whoever waits for it");
+        assert_eq!(state.signals.kept.len(), 1, "the signal is kept for a later wait");
         engine.drain().await;
     });
 }
@@ -169,7 +169,7 @@ async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<StoreFaults>, Arc<Stu
 }
 
 /// The lease expires in the store: the node joins under another name and acquires its partitions again.
-async fn lives_anew(store: &MemoryStore, engine: &Engine, faults: &StoreFaults) {
+async fn rejoin_as_new_node(store: &MemoryStore, engine: &Engine, faults: &StoreFaults) {
     let name = store.cluster_view().unwrap().nodes[0].name.clone();
     faults.take_is_shut.store(true, Ordering::SeqCst);
     store.leave(&name).unwrap();
@@ -180,11 +180,11 @@ async fn lives_anew(store: &MemoryStore, engine: &Engine, faults: &StoreFaults) 
 }
 
 #[test]
-fn what_runs_here_is_not_interrupted_when_its_partition_comes_back() {
+fn local_attempts_survive_a_reacquired_partition() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, faults, executor, execution) = node_at_work(&store).await;
-        lives_anew(&store, &engine, &faults).await;
+        rejoin_as_new_node(&store, &engine, &faults).await;
         faults.take_is_shut.store(false, Ordering::SeqCst);
         until(async || faults.remote_reads.load(Ordering::SeqCst) > 0).await;
         // Inputs are received behind the load of the journal.
@@ -192,18 +192,18 @@ fn what_runs_here_is_not_interrupted_when_its_partition_comes_back() {
         executor.may_end.add_permits(9);
         until(async || store.execution(execution).unwrap().unwrap().status == "completed").await;
         let counts = [&executor.begun, &executor.adopted].map(|count| count.load(Ordering::SeqCst));
-        assert_eq!(counts, [1, 0], "begun once, and nobody asked what became of it");
+        assert_eq!(counts, [1, 0], "started once, and not recovered");
         engine.drain().await;
     });
 }
 
 #[test]
-fn what_is_being_posted_here_is_not_interrupted_when_its_partition_comes_back() {
+fn pending_receipts_survive_a_reacquired_partition() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, faults, executor, execution) = node_at_work(&store).await;
         faults.post_is_shut.store(true, Ordering::SeqCst);
-        lives_anew(&store, &engine, &faults).await;
+        rejoin_as_new_node(&store, &engine, &faults).await;
         executor.may_end.add_permits(9);
         until(async || faults.posts.load(Ordering::SeqCst) > 0).await;
         faults.take_is_shut.store(false, Ordering::SeqCst);
@@ -288,7 +288,7 @@ fn status(store: &MemoryStore, execution: ExecutionKey) -> String {
 /// A queued execution starts with the end of another one, and not only after the next read of the store. While the
 /// store cannot be read, no execution is admitted.
 #[test]
-fn a_place_that_is_left_is_taken_at_once() {
+fn a_freed_slot_is_used_immediately() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, faults) = counting(&store, None);
@@ -323,7 +323,7 @@ fn a_quarantined_execution_frees_its_slot() {
         }
         assert_eq!(status(&store, keys[1]), "pending");
         engine.drain().await;
-        store.quarantine(keys[0], "by somebody else").unwrap();
+        store.quarantine(keys[0], "by another node").unwrap();
         let (engine, faults) = counting(&store, None);
         until(async || status(&store, keys[1]) == "running").await;
         // No read reports this one.
@@ -356,7 +356,7 @@ fn a_quarantined_execution_frees_its_slot() {
 
 /// A detached child has a slot of its own, and is queued if none is free.
 #[test]
-fn what_is_started_and_not_waited_for_is_counted() {
+fn detached_children_are_counted() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, _) = counting(&store, None);
@@ -443,7 +443,7 @@ fn the_counting_node_is_notified_of_an_end() {
 /// A node without support for queues would quarantine an execution that it is asked to admit. The message is sent after
 /// it has left.
 #[test]
-fn nobody_is_admitted_by_who_does_not_know_how() {
+fn a_node_without_queue_support_gets_no_admission() {
     let store = MemoryStore::new();
     store.repartition(2).unwrap();
     let organization = organization_in(0);

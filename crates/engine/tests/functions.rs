@@ -183,7 +183,7 @@ impl Driver {
 }
 
 #[test]
-fn an_execution_is_stored_and_answered_before_its_first_function() {
+fn a_start_is_durable_and_answered_before_its_first_function() {
     let mut driver = Driver::on(&MemoryStore::new());
     driver.submit(FUNCTIONS);
     assert!(driver.evaluations.is_empty(), "nothing is evaluated before the start is durable");
@@ -221,12 +221,12 @@ fn a_cancel_does_not_wait_for_functions() {
     let finished = Box::new(suspended.finish(&InProcess, &mut || false));
     assert!(finished.1.is_err(), "what is abandoned is not evaluated");
     driver.handle(Event::Evaluated { execution: key(), evaluation, finished });
-    assert!(driver.commits.is_empty(), "nobody waits for it");
+    assert!(driver.commits.is_empty(), "it is not awaited");
 }
 
 /// Frames that are decided and not written are not lost by the cancel.
 #[test]
-fn a_cancel_waits_for_frames_that_are_on_their_way() {
+fn a_cancel_waits_for_frames_in_flight() {
     let mut driver = Driver::on(&MemoryStore::new());
     driver.submit(CHECKED);
     driver.run();
@@ -284,7 +284,7 @@ fn a_split_turn_continues_after_a_load() {
 
 /// An attempt is in the journal and was never started. It is canceled before that is known.
 #[test]
-fn what_is_cancelled_between_commit_and_start_is_not_started() {
+fn an_attempt_canceled_before_its_start_never_starts() {
     let store = MemoryStore::new();
     let mut driver = Driver::on(&store);
     driver.submit(r#"{"steps": [{"id": "a", "type": "bash", "command": "true"}]}"#);
@@ -368,7 +368,7 @@ fn attempts_recovered_during_an_evaluation_are_all_settled() {
 }
 
 #[test]
-fn an_attempt_recovered_as_running_during_an_evaluation_is_killed_with_its_lease() {
+fn an_attempt_recovered_during_an_evaluation_ends_with_its_lease() {
     let mut driver = after_a_crash(INTERRUPTED);
     driver.handle(recovered(0, AttemptRecovery::Interrupted));
     driver.handle(recovered(1, AttemptRecovery::StillRunning));

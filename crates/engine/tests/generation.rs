@@ -136,7 +136,7 @@ fn an_ordinary_restart_is_trusted() {
 /// A copy of the same use of the store, of the previous one, and of the one before. The process ends in between, or
 /// does not.
 #[test]
-fn an_older_copy_is_noticed_whenever_it_was_made() {
+fn an_older_copy_of_any_age_is_detected() {
     let place = Place::new();
     let mut run = EngineRun::begin(&place.folder());
     run.work();
@@ -161,7 +161,7 @@ fn an_older_copy_is_noticed_whenever_it_was_made() {
 
 /// An operator who restores a copy, uses it, and then restores the first store has run the same attempts twice.
 #[test]
-fn a_store_that_was_put_aside_is_noticed_when_it_comes_back() {
+fn a_swapped_store_is_detected_when_it_is_restored() {
     let place = Place::new();
     let mut run = EngineRun::begin(&place.folder());
     run.work();
@@ -178,7 +178,7 @@ fn a_store_that_was_put_aside_is_noticed_when_it_comes_back() {
 }
 
 #[test]
-fn a_store_of_another_folder_is_noticed() {
+fn a_store_of_another_folder_is_detected() {
     let (place, other) = (Place::new(), Place::new());
     EngineRun::begin(&place.folder()).work();
     let mut run = EngineRun::begin(&other.folder());
@@ -194,7 +194,7 @@ fn a_store_of_another_folder_is_noticed() {
 
 /// The whole folder, in the ways in which operators copy folders.
 #[test]
-fn a_folder_that_was_copied_back_is_noticed() {
+fn a_restored_folder_is_detected() {
     let ways: [(&str, &[&str], bool); 4] = [
         ("in place of the folder", &["-a"], true),
         ("in place of the folder, with new times", &["-r"], true),
@@ -227,7 +227,7 @@ fn a_folder_that_was_copied_back_is_noticed() {
 }
 
 #[test]
-fn a_note_that_is_gone_or_damaged_proves_nothing() {
+fn a_missing_or_damaged_note_proves_nothing() {
     let damages: [fn(&Path); 4] = [
         |note| fs::remove_file(note).unwrap(),
         |note| fs::write(note, "").unwrap(),

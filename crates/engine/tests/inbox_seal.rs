@@ -180,7 +180,7 @@ fn run(store: &MemoryStore) -> Result<Engine, EngineError> {
 fn without_mark(store: &MemoryStore, unreadable: usize) -> MemoryStore {
     let copy = MemoryStore::new();
     copy.set_unsealed_format();
-    let fence = Fence { partition: 0, epoch: copy.claim(0, "somebody").unwrap() };
+    let fence = Fence { partition: 0, epoch: copy.claim(0, "other").unwrap() };
     for row in store.executions(&Filter::default(), None, 9).unwrap() {
         let head = store.head(row.key).unwrap().unwrap().head;
         let frames = store.frames(row.key, 0, ReadLimit::of(99)).unwrap();
@@ -208,7 +208,7 @@ fn victim(store: &MemoryStore) -> ExecutionKey {
 /// An attacker removes the mark, hides the newest executions behind unreadable ones, and makes the store appear recently
 /// upgraded. A message without a seal still has no effect.
 #[test]
-fn a_store_that_has_lost_its_mark_takes_in_nothing_without_a_seal() {
+fn unsealed_messages_have_no_effect_without_the_store_mark() {
     let store = MemoryStore::new();
     block_on(async {
         let engine = engine(&store);
@@ -230,7 +230,7 @@ fn a_store_that_has_lost_its_mark_takes_in_nothing_without_a_seal() {
 
 /// Without executions the age of a store is unknown. Only the process that upgraded it knows.
 #[test]
-fn messages_without_a_seal_keep_an_engine_from_its_start_until_an_operator_accepts_them() {
+fn unsealed_messages_prevent_a_start_until_accepted() {
     let store = MemoryStore::new();
     let execution = ExecutionKey([9; 16]);
     let request = request("older");

@@ -186,7 +186,7 @@ fn an_organization_above_its_memory_loses_its_largest_execution() {
 }
 
 #[test]
-fn many_small_executions_of_an_organization_are_bounded_and_the_youngest_root_goes_first() {
+fn the_youngest_root_is_canceled_among_many_small_executions() {
     let mut bench = Bench::new(8 * EXECUTION_BYTES_MIN);
     for number in 0..7 {
         bench.submit(number, BUSY, "a", 10);
@@ -205,7 +205,7 @@ fn many_small_executions_of_an_organization_are_bounded_and_the_youngest_root_go
 
 /// A cancel is sent to the children of an execution in a message. Until then they cause no other cancel.
 #[test]
-fn the_children_of_a_canceled_execution_cause_no_other_cancel() {
+fn children_of_a_canceled_execution_cause_no_other_cancel() {
     let mut bench = Bench::new(8 * EXECUTION_BYTES_MIN);
     for number in 0..4 {
         bench.submit(number, BUSY, "a", 10);
@@ -229,7 +229,7 @@ fn the_children_of_a_canceled_execution_cause_no_other_cancel() {
 }
 
 #[test]
-fn canceled_executions_that_do_not_stop_are_counted_and_killed_above_twice_the_bound() {
+fn canceled_executions_are_killed_above_twice_the_bound() {
     let mut bench = Bench::new(4 * EXECUTION_BYTES_MIN);
     for number in 0..8 {
         bench.submit(number, BUSY, "a", 10);
@@ -256,7 +256,7 @@ fn a_cancel_that_is_lost_leaves_no_execution_uncounted() {
 }
 
 #[test]
-fn a_journal_is_not_read_back_while_there_is_no_room_for_it() {
+fn loading_a_journal_waits_for_memory() {
     let mut bench = Bench::new(4 << 20);
     bench.submit(0, WAITS, "a", 2 << 20);
     bench.submit(1, BUSY, "a", 3 << 20);
@@ -284,7 +284,7 @@ fn a_journal_is_not_read_back_while_there_is_no_room_for_it() {
 }
 
 #[test]
-fn a_state_that_is_out_with_an_abandoned_evaluation_counts_until_that_ends() {
+fn the_state_of_an_abandoned_evaluation_counts_until_its_end() {
     let mut bench = Bench::new(4 << 20);
     bench.submit(0, THINKS, "a", 3 << 20);
     while bench.evaluations.is_empty() {
@@ -310,7 +310,7 @@ fn a_state_that_is_out_with_an_abandoned_evaluation_counts_until_that_ends() {
 
 /// No turn of the execution is decided yet. Its row names the organization.
 #[test]
-fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
+fn an_execution_counts_during_its_first_detached_turn() {
     let mut bench = Bench::new(4 << 20);
     bench.submit(0, WAITS, "a", 2 << 20);
     bench.shard.share_always();
@@ -358,7 +358,7 @@ fn a_pending_cancel_causes_no_other_cancel() {
 
 /// A deadline does not wait for memory, like a cancel.
 #[test]
-fn an_execution_whose_time_is_over_is_read_back_although_there_is_no_room_for_it() {
+fn a_deadline_loads_an_execution_without_free_memory() {
     let mut bench = Bench::new(4 << 20);
     for number in [1, 2] {
         bench.submit(number, BUSY, "a", 1 << 20);
@@ -374,9 +374,9 @@ fn an_execution_whose_time_is_over_is_read_back_although_there_is_no_room_for_it
     assert_eq!(bench.status(0), ExecutionStatus::Failed);
 }
 
-/// The delay of a journal starts anew if its execution was quarantined in the meantime.
+/// The delay of a journal starts again if its execution was quarantined in the meantime.
 #[test]
-fn a_journal_is_held_back_again_after_its_execution_was_released_from_quarantine() {
+fn a_release_restarts_the_delay_of_a_journal_load() {
     let mut bench = Bench::new(4 << 20);
     bench.submit(0, WAITS, "a", 2 << 20);
     bench.submit(1, BUSY, "a", 3 << 20);

@@ -202,7 +202,7 @@ impl PeriodBudgets for Blocked {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_that_was_granted_and_not_recorded_is_found_again() {
+async fn an_unrecorded_lease_is_found_again() {
     let store = MemoryStore::new();
     let model = Arc::new(Model::default());
     let limited = || Fixed(vec![month([Some(2_500), None, None, None, None], false)]);
@@ -292,7 +292,7 @@ async fn executions_without_a_budget_ask_the_store_once_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_execution_ahead_of_the_clock_gets_a_lease_of_its_own_time() {
+async fn an_execution_ahead_of_the_clock_gets_a_lease_at_its_time() {
     let store = MemoryStore::new();
     let model = Arc::new(Model::default());
     let limits = [Some(1_000_000), None, None, None, None];
@@ -331,7 +331,7 @@ impl PeriodBudgets for Changing {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_budget_that_was_removed_counts_what_was_used_meanwhile() {
+async fn a_restored_budget_counts_use_during_its_absence() {
     let store = MemoryStore::new();
     let model = Arc::new(Model::default());
     let of_5 = |set_at| PeriodicBudget { set_at: Some(set_at), ..month([None, None, Some(5), None, None], false) };

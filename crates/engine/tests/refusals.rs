@@ -193,7 +193,7 @@ impl Driver {
 }
 
 #[test]
-fn one_that_cannot_be_written_is_found_in_halves_and_all_others_are_written() {
+fn an_unwritable_part_is_found_by_bisection() {
     for (count, bad) in [(1, 0), (2, 1), (7, 3), (64, 63), (64, 0)] {
         let mut driver = Driver::new();
         (0..count).for_each(|number| driver.submit(number, Value::Null, false));
@@ -215,7 +215,7 @@ fn one_that_cannot_be_written_is_found_in_halves_and_all_others_are_written() {
 }
 
 #[test]
-fn what_is_refused_again_while_others_are_written_is_quarantined_with_the_sentence() {
+fn a_part_refused_while_others_succeed_is_quarantined() {
     let mut driver = Driver::new();
     [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
     driver.write();
@@ -239,7 +239,7 @@ fn what_is_refused_again_while_others_are_written_is_quarantined_with_the_senten
 }
 
 #[test]
-fn what_is_refused_for_minutes_is_quarantined_although_nothing_else_is_to_be_written() {
+fn a_part_refused_for_minutes_is_quarantined_without_other_writes() {
     for bad in [vec![1], vec![1, 2]] {
         let mut driver = Driver::new();
         [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
@@ -258,13 +258,13 @@ fn what_is_refused_for_minutes_is_quarantined_although_nothing_else_is_to_be_wri
             assert_eq!(tries, REFUSALS_ALONE_MAX);
             assert!(driver.now - began >= 120_000, "{} ms", driver.now - began);
         } else {
-            assert!(driver.quarantined.is_empty(), "of several, nobody knows that they are what is wrong");
+            assert!(driver.quarantined.is_empty(), "several refused parts may not be the cause");
         }
     }
 }
 
 #[test]
-fn what_meets_a_lock_is_never_quarantined_and_every_second_commit_is_written() {
+fn a_locked_part_is_not_quarantined_and_others_progress() {
     for bad in [0, 63] {
         let mut driver = Driver::new();
         (0..64).for_each(|number| driver.submit(number, Value::Null, false));
@@ -287,7 +287,7 @@ fn what_meets_a_lock_is_never_quarantined_and_every_second_commit_is_written() {
 }
 
 #[test]
-fn what_the_store_takes_in_the_end_is_lost_to_nobody() {
+fn a_part_accepted_after_refusals_loses_nothing() {
     let mut driver = Driver::new();
     [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
     driver.write();
@@ -307,7 +307,7 @@ fn what_the_store_takes_in_the_end_is_lost_to_nobody() {
 }
 
 #[test]
-fn a_new_execution_that_cannot_be_written_is_refused_and_its_message_does_not_come_back_for_ever() {
+fn an_unwritable_start_is_refused_and_its_message_discarded() {
     let mut driver = Driver::new();
     driver.refused.insert(key(1));
     [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
@@ -394,7 +394,7 @@ fn a_refusal_of_a_child_that_the_store_refuses_is_repeated() {
 }
 
 #[test]
-fn a_child_does_not_begin_while_its_refusal_is_on_its_way() {
+fn a_child_does_not_start_during_its_refusal() {
     let mut driver = Driver::new();
     let failure = Failure::new(Class::Policy, "too_many", "there is no room");
     driver.handle(Event::TurnAway(driver.submission(1, Value::Null, true, child()), failure.clone()));
@@ -406,7 +406,7 @@ fn a_child_does_not_begin_while_its_refusal_is_on_its_way() {
 }
 
 #[test]
-fn an_input_does_not_shorten_the_pause_of_one_that_meets_a_lock() {
+fn an_input_does_not_shorten_the_backoff_of_a_locked_part() {
     let mut driver = Driver::new();
     [1, 2].into_iter().for_each(|number| driver.submit(number, Value::Null, false));
     driver.write();
@@ -426,7 +426,7 @@ fn an_input_does_not_shorten_the_pause_of_one_that_meets_a_lock() {
 }
 
 #[test]
-fn a_commit_is_closed_at_its_bytes_and_one_part_always_goes() {
+fn a_commit_is_bounded_in_bytes_and_has_at_least_one_part() {
     let large = |bytes: usize| Value::from("x".repeat(bytes).as_str());
     let mut driver = Driver::new();
     (0..5).for_each(|number| driver.submit(number, large(BATCH_BYTES_MAX / 4), false));
@@ -444,7 +444,7 @@ fn a_commit_is_closed_at_its_bytes_and_one_part_always_goes() {
 type Change = fn(&mut HeadRow);
 
 #[test]
-fn a_head_that_somebody_has_changed_sets_its_execution_aside_and_nothing_else() {
+fn a_tampered_head_quarantines_only_its_execution() {
     let changes: [(&str, Change); 2] =
         [("heads.partition", |head| head.partition = 7), ("heads.ended", |head| head.ended = true)];
     for (column, change) in changes {

@@ -228,7 +228,7 @@ fn idle_executions_are_not_pending() {
 
 /// Also if the outcome of the commit is unknown.
 #[test]
-fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anything() {
+fn an_effective_input_is_audited_once() {
     let mut bench = Bench::new();
     bench.submit(&plan(r#"{"steps":[{"type":"approval","id":"ask"}]}"#));
     bench.commit_all();
@@ -269,7 +269,7 @@ fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anythi
 
 /// The list of the store equals the state, for any division of turns into commits and any loads.
 #[test]
-fn the_store_lists_the_gates_that_wait() {
+fn open_approvals_are_listed_by_the_store() {
     let two = r#"{"steps":[{"type":"approval","id":"a","count":1,"ttlMs":1000},{"type":"approval","id":"b"}]}"#;
     for (room, at_once, ending) in
         [(0, false, "b"), (1 << 20, false, "cancel"), (0, true, "b"), (1 << 20, true, "cancel")]
@@ -320,7 +320,7 @@ fn the_store_lists_the_gates_that_wait() {
 
 /// Lists show rows: a row has an error once the execution has ended, which is the one that ended it.
 #[test]
-fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
+fn the_row_has_the_status_and_the_error() {
     const CLEANS: &str = r#"{"nodes":[{"id":"a","type":"bash","command":"true"},{"id":"tidy","type":"approval"}],
         "edges":[{"from":"a","to":"tidy","when":"always"}]}"#;
     let failed = |bench: &mut Bench| {
@@ -388,7 +388,7 @@ fn decide_at(step: u32, decision: Decision) -> Input {
 /// A detached child is a start of its own, and a waited-for child is a part of its parent. The entry names the
 /// initiator of the root, and is in the commit that starts the child.
 #[test]
-fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
+fn the_start_of_a_detached_child_is_audited() {
     let lineage = |parent: Option<Parent>, depth: u32| {
         Some(Lineage { parent, depth, workflows: Vec::new(), executions: None, budget: None })
     };
@@ -459,7 +459,7 @@ fn a_turn_that_ends_at_the_bound_has_ended() {
 }
 
 #[test]
-fn whoever_asked_of_a_name_that_is_taken_is_answered() {
+fn all_callers_of_a_taken_id_get_replies() {
     let mut bench = Bench::new();
     bench.submit(&plan(ONE));
     bench.take(Input::Cancel { reason: "c".into(), by: "me".into() }, Some(2));
@@ -471,7 +471,7 @@ fn whoever_asked_of_a_name_that_is_taken_is_answered() {
 }
 
 #[test]
-fn an_attempt_is_adopted_once_however_often_its_journal_is_read() {
+fn an_attempt_is_recovered_once_for_repeated_loads() {
     let mut bench = Bench::new();
     bench.submit(&plan(ONE));
     bench.commit_unknown(true);
@@ -486,7 +486,7 @@ fn an_attempt_is_adopted_once_however_often_its_journal_is_read() {
 }
 
 #[test]
-fn a_receipt_outlives_a_journal_that_cannot_be_read() {
+fn a_receipt_survives_an_unreadable_journal() {
     let mut bench = Bench::new();
     bench.submit(&plan(ONE));
     bench.commit_all();
@@ -505,7 +505,7 @@ fn a_receipt_outlives_a_journal_that_cannot_be_read() {
 
 /// An input arrives while the store does not say if the execution exists. Then the execution starts.
 #[test]
-fn an_input_that_came_before_the_beginning_outlives_a_store_that_does_not_answer() {
+fn an_input_before_the_start_survives_a_failed_load() {
     let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, 1 << 20);
     bench.take(signal(), None);
     bench.answer_load(LoadAnswer::Unavailable("the disk is busy".into()));
@@ -522,7 +522,7 @@ fn an_input_that_came_before_the_beginning_outlives_a_store_that_does_not_answer
 
 /// A node that was down for longer than a step's timeout does not report the interruption as a timeout.
 #[test]
-fn an_interruption_is_no_timeout_however_late_it_is_found() {
+fn a_late_interruption_is_not_a_timeout() {
     let store = Arc::new(MemoryStore::default());
     let mut bench = Bench::on(store.clone(), START);
     let step = r#"{"type":"bash","id":"a","command":"true","onInterrupted":"fail","retry":{"maxAttempts":3}}"#;
@@ -543,7 +543,7 @@ fn an_interruption_is_no_timeout_however_late_it_is_found() {
 
 /// An attempt that runs on another node times out like any other.
 #[test]
-fn what_runs_on_is_still_out_of_time() {
+fn an_attempt_on_another_node_times_out() {
     let store = Arc::new(MemoryStore::default());
     let mut bench = Bench::on(store.clone(), START);
     bench.submit(&plan(ONE));
@@ -559,7 +559,7 @@ fn what_runs_on_is_still_out_of_time() {
 
 /// Timers of other steps, and the deadline, fire during the recovery of an attempt.
 #[test]
-fn one_attempt_that_is_adopted_late_delays_no_other_timer() {
+fn a_late_recovery_delays_no_other_timer() {
     let text = r#"{"constraints":{"timeoutMs":900000},"steps":[{"type":"parallel","id":"p","steps":[
         {"type":"bash","id":"a","command":"true"},{"type":"sleep","id":"nap","durationMs":700000}]}]}"#;
     let store = Arc::new(MemoryStore::default());
@@ -585,19 +585,19 @@ fn one_attempt_that_is_adopted_late_delays_no_other_timer() {
 
 /// The outcome of its commit was unknown and its action was dropped, so the shard knows that it has not started.
 #[test]
-fn an_attempt_whose_commit_was_in_doubt_starts_when_it_is_read_back() {
+fn an_attempt_of_a_commit_in_doubt_starts_after_the_load() {
     let mut bench = Bench::new();
     bench.submit(&plan(ONE));
     bench.commit_unknown(true);
     assert_eq!(bench.performed, Vec::<u32>::new());
     bench.load();
     bench.commit_all();
-    assert_eq!(bench.performed, [1], "nobody is asked what became of it");
+    assert_eq!(bench.performed, [1], "it is not recovered");
 }
 
 /// A poll of the inbox also returns messages that the commit in flight consumes.
 #[test]
-fn a_message_that_is_read_again_before_it_is_consumed_is_taken_in_once() {
+fn a_message_read_twice_is_applied_once() {
     let mut bench = Bench::new();
     bench.submit(&plan(ONE));
     bench.commit_all();
@@ -653,7 +653,7 @@ fn a_stored_branch_that_the_step_does_not_have_is_illegal() {
 /// An execution of a newer release is left alone, even if its content is unknown here. It is not broken, and an
 /// unreadable message does not quarantine it. An execution of this release is quarantined in the same case.
 #[test]
-fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
+fn executions_of_newer_releases_are_left_unchanged() {
     for (version, is_newer) in [(DECIDE_VERSION, false), (DECIDE_VERSION + 1, true)] {
         let (store, plan) = (Arc::new(MemoryStore::default()), plan(ONE));
         let request = StartRequest::new(plan.clone(), "me");
@@ -751,7 +751,7 @@ fn a_message_behind_an_unwritten_start_is_kept() {
 
 /// Effects of its organization take all permits. Its timeout is for its script and not for those of others.
 #[test]
-fn the_time_of_an_attempt_counts_from_when_it_begins() {
+fn the_timeout_of_an_attempt_starts_with_it() {
     let instance = Instance { step: 0, rounds: Vec::new() };
     let begin = |execution| Event::Began { execution, instance: instance.clone(), attempt: 1 };
     for waited_ms in [0, 7_000, PERMIT_WAIT_MS_MAX - 1] {
@@ -774,7 +774,7 @@ fn the_time_of_an_attempt_counts_from_when_it_begins() {
         bench.commit_all();
         assert_eq!(bench.stopped, [1], "after {waited_ms} ms");
     }
-    // It does not wait for ever.
+    // It does not wait forever.
     let mut bench = Bench::new();
     bench.submit(&plan(r#"{"steps":[{"type":"bash","id":"a","command":"true","timeoutMs":1000}]}"#));
     bench.commit_all();

@@ -165,7 +165,7 @@ fn shared() -> Bench {
 }
 
 #[test]
-fn a_commit_waits_for_a_share_of_another_organization_and_not_for_all() {
+fn a_commit_waits_only_for_the_share_of_another_organization() {
     let (mut bench, sleep) = (shared(), plan(SLEEP));
     // The first commit contains one execution. The others gather while it is in flight.
     (2..2 + MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
@@ -189,7 +189,7 @@ fn an_organization_alone_has_whole_commits() {
 }
 
 #[test]
-fn timers_of_one_organization_fire_a_few_at_a_time_beside_those_of_another() {
+fn timers_of_one_organization_do_not_delay_another() {
     let (mut bench, sleep) = (shared(), plan(SLEEP));
     (2..2 + MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
     bench.now += 1;
@@ -239,7 +239,7 @@ fn run_until_quiet(bench: &mut Bench) -> [usize; 2] {
 }
 
 #[test]
-fn a_long_turn_is_decided_beside_the_driver_and_comes_to_the_same() {
+fn a_long_turn_has_the_same_result_outside_of_the_driver() {
     let (mut alone, mut bench, long) = (Bench::new(), shared(), plan(LONG));
     alone.submit(2, "greedy", &long);
     assert_eq!(run_to_the_end(&mut alone, 2), [1, 1], "of an organization alone only what waits for a function");
@@ -256,7 +256,7 @@ fn a_long_turn_is_decided_beside_the_driver_and_comes_to_the_same() {
 }
 
 #[test]
-fn an_execution_that_had_a_long_turn_has_the_next_one_beside_the_driver_too() {
+fn after_a_long_turn_the_next_one_is_outside_of_the_driver() {
     const EACH: &str = r#"{"constraints":{"maxSteps":1000},"steps":[
         {"type":"loop","id":"l","forEach":{"ref":"@input"},"steps":[
             {"type":"conditional","id":"c","condition":true,"then":[]}]},
@@ -273,7 +273,7 @@ fn an_execution_that_had_a_long_turn_has_the_next_one_beside_the_driver_too() {
 
 /// A cancel does not wait for the end of a turn outside the shard.
 #[test]
-fn what_comes_while_a_long_turn_is_out_is_taken_in_behind_it() {
+fn inputs_during_a_long_turn_are_applied_after_it() {
     let (mut bench, split) = (shared(), plan(SPLIT));
     bench.submit(2, "greedy", &split);
     let cancel = Input::Cancel { reason: "enough".into(), by: "me".into() };
@@ -304,7 +304,7 @@ fn split_turns_of_organizations_take_turns() {
 /// Many turns of the organization may wait for a thread. An execution whose deadline has passed does not wait behind
 /// them.
 #[test]
-fn what_ends_an_execution_is_never_decided_beside_the_driver() {
+fn ends_are_always_decided_in_the_driver() {
     for is_cancel in [false, true] {
         let (mut bench, split) = (shared(), plan(&SPLIT.replace("{\"maxSteps\"", "{\"timeoutMs\":5000,\"maxSteps\"")));
         bench.submit(2, "greedy", &split);
@@ -349,7 +349,7 @@ fn a_short_turn_behind_the_first_is_decided_in_the_driver() {
 }
 
 #[test]
-fn a_commit_is_released_for_the_organization_with_fewer_executions_first() {
+fn the_organization_with_fewer_parts_is_released_first() {
     for (many, few) in [("greedy", "modest"), ("modest", "greedy")] {
         let (mut bench, sleep) = (shared(), plan(SLEEP));
         // The next commit begins with the other organization.

@@ -199,7 +199,7 @@ fn on_a_small_stack(work: impl FnOnce() + Send) {
 }
 
 #[test]
-fn two_million_records_take_one_frame_at_a_time_on_a_small_stack() {
+fn two_million_records_fit_a_small_stack() {
     let plan = spins(400_000);
     on_a_small_stack(move || {
         let mut driver = Driver::on(&store(), "a");
@@ -259,7 +259,7 @@ fn a_split_turn_of_an_expired_lease_does_not_continue() {
 }
 
 #[test]
-fn others_have_their_turns_and_their_commits_between() {
+fn other_executions_progress_between_the_frames() {
     let (_, mut driver) = amid(10_000, 2);
     driver.submit(key(2), &plan(WAITS), 2);
     driver.write();
@@ -328,7 +328,7 @@ fn has_ended(store: &MemoryStore) -> bool {
 }
 
 #[test]
-fn a_deadline_ends_what_never_comes_to_rest() {
+fn a_deadline_ends_an_endless_turn() {
     let text = SPINS.replace("ROUNDS", "1000000").replace("{\"maxSteps\"", "{\"timeoutMs\":5000,\"maxSteps\"");
     let mut driver = Driver::on(&store(), "a");
     driver.submit(key(1), &plan(&text), 1);
@@ -343,7 +343,7 @@ fn a_deadline_ends_what_never_comes_to_rest() {
 }
 
 #[test]
-fn a_cancel_ends_what_never_comes_to_rest() {
+fn a_cancel_ends_an_endless_turn() {
     let (_, mut driver) = amid(1_000_000, 3);
     let input = Input::Cancel { by: "me".into(), reason: "why".into() };
     driver.handle(Event::Take(key(1), PendingInput { input, message: None, ticket: Some(Ticket(2)), audit: None }));
@@ -360,7 +360,7 @@ fn impossible() -> Arc<Plan> {
 }
 
 #[test]
-fn a_panic_sets_one_execution_aside_and_no_other() {
+fn a_panic_quarantines_only_its_execution() {
     let mut driver = Driver::on(&store(), "a");
     driver.submit(key(2), &plan(WAITS), 2);
     driver.run();

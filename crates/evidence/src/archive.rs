@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_ends_where_it_ends() {
+    fn data_behind_an_archive_is_rejected() {
         let whole = archive(&[("controls.md", "text"), ("README.md", &"x".repeat(512))]);
         let (_, files) = read(&whole).expect("read");
         assert_eq!(files.len(), 3, "with the public key");

@@ -63,7 +63,7 @@ pub struct Proof {
     pub key: Hash,
     /// The way by which the receipt reached the node. It is part of the envelope, and the journal does not say it.
     pub via: Via,
-    /// One bit for each hash of the path, from the lowest: 1 if the hash stands to the left.
+    /// One bit for each hash of the path, from the lowest: 1 if the hash is to the left.
     sides: u64,
     /// The hashes beside the way from the leaf to the root.
     path: Vec<Hash>,

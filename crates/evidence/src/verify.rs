@@ -20,7 +20,7 @@ use crate::{
 pub enum Trust {
     /// The caller has given the key.
     Given(PublicKey),
-    /// The key is that of the archive. Anybody could have made the archive.
+    /// The key is that of the archive. The archive could be forged.
     OfArchive,
 }
 

@@ -663,7 +663,7 @@ mod tests {
 
     /// States the transition table a second time, so that an added or lost transition fails here.
     #[test]
-    fn every_move_is_written_down() {
+    fn every_transition_is_listed() {
         let picture: Vec<String> = STATUSES
             .into_iter()
             .map(|status| {

@@ -1,6 +1,6 @@
 //! Diagnostics of the compiler: code, position, message and help text.
 //!
-//! Diagnostics are collected and not thrown, so an author sees all mistakes of a definition at once, in document order.
+//! Diagnostics are collected, so an author gets all mistakes of a definition at once, in document order.
 
 use alloc::{
     format,

@@ -1,6 +1,6 @@
-//! The interface to executors: attempts, which the kernel asks for, and outcomes, which come back.
+//! The interface to executors: attempts, which the kernel requests, and outcomes, which executors return.
 //!
-//! The kernel performs no effects. An executor may crash, so an outcome may also say that the result is unknown.
+//! The kernel performs no effects. An executor may crash, so the result of an outcome may also be unknown.
 
 use alloc::{
     boxed::Box,
@@ -173,7 +173,7 @@ impl From<ChildEnd> for Outcome {
 }
 
 impl Outcome {
-    /// Replaces an outcome that no journal could contain and give back. A result that is nested too deep, or too large, becomes
+    /// Replaces an outcome that no journal can contain. A result that is nested too deep, or too large, becomes
     /// the failure [`RECEIPT_UNDECODABLE`]. A failure keeps its code, and loses details beyond these bounds.
     ///
     /// Every outcome passes through this before it becomes an input, from an executor as well as from the inbox. A frame that

@@ -381,7 +381,7 @@ impl EffectPolicy {
         let mut tables = self.tool_guards(&plan, organization, around);
         for (step, guard) in guards {
             plan.steps[step as usize].guard = Some(guard);
-            // A table that says the same as the guard of the step is left out.
+            // A table equal to the guard of the step is left out.
             if let Some((agent, tools)) = tables.remove(&step)
                 && tools.values().any(|of_tool| *of_tool != Some(guard))
                 && let Work::Loop(Loop { over: Over::Turns(agent), .. }) = &mut plan.steps[agent as usize].work

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_is_added_once() {
+    fn a_missing_parent_is_added_once() {
         let root = Path::root();
         let holder = root.key("constraints");
         let into = |key: &str| Fix::add(holder.clone(), Map::new()).and(Fix::moved(&root.key(key), holder.key(key)));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fix_keeps_what_the_definition_has() {
+    fn a_fix_keeps_existing_content() {
         let root = Path::root();
         let within = |text: &str, fix: Fix| {
             let document = Document::placeless(json::value(text.as_bytes()).expect("JSON"));
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn fixes_into_one_holder_go_together() {
+    fn fixes_into_one_parent_are_combined() {
         let root = Path::root();
         let holder = root.key("retry");
         let into = |key: &str| Fix::add(holder.clone(), Map::new()).and(Fix::moved(&root.key(key), holder.key(key)));

@@ -1,5 +1,5 @@
-//! Labels of values and their way through a plan. A value is untrusted if it comes from outside, and private if
-//! its author says so. All data flows are references of the plan, so the labels of every step are known before it runs.
+//! Labels of values and their way through a plan. A value is untrusted if it comes from outside, and private if its
+//! author declares it. All data flows are references of the plan, so the labels of every step are known before it runs.
 //!
 //! Conditions are not followed: a step that runs because of an untrusted value does not become untrusted.
 
@@ -52,7 +52,7 @@ pub struct Labels {
 pub struct Flows<'p> {
     plan: &'p Plan,
     private: BTreeSet<&'p str>,
-    /// The steps that say something in a conversation, by its name.
+    /// The steps that write to a conversation, by its name.
     speakers: BTreeMap<&'p str, Vec<u32>>,
     input: Labels,
     outputs: Vec<Labels>,
@@ -206,7 +206,7 @@ impl<'p> Flows<'p> {
         labels
     }
 
-    /// Returns the other steps that say something in the conversation of an agent.
+    /// Returns the other steps that write to the conversation of an agent.
     fn beside(&self, step: u32) -> impl Iterator<Item = u32> {
         let conversation = self.plan.conversation_of_agent(step);
         let speakers = conversation.and_then(|conversation| self.speakers.get(conversation));
@@ -223,8 +223,8 @@ impl<'p> Flows<'p> {
         self.outputs[step as usize].join(&labels.without(trust))
     }
 
-    /// Returns the references whose values reach the work of a step, each with the step that has it. An agent also reads
-    /// what others say in its conversation.
+    /// Returns the references whose values reach the work of a step, each with the step that has it. An agent also
+    /// reads the messages of others in its conversation.
     fn references(&self, step: u32) -> Vec<(u32, &'p Reference)> {
         let mut all = Vec::new();
         for holder in core::iter::once(step).chain(self.beside(step)) {

@@ -178,7 +178,7 @@ impl FieldKind {
         }
     }
 
-    /// Checks a value. The error says what is expected.
+    /// Checks a value. The error describes the expected value.
     fn check(&self, value: &Value) -> Result<(), String> {
         let is_valid = match (self, value) {
             (Self::Text { min, max, format }, Value::Text(text)) => {
@@ -340,7 +340,7 @@ fn is_hidden_in(text: &str) -> bool {
 }
 
 /// Checks that people see what their answer would be: an answer repeats the name and a choice as they are, and a default
-/// stands in a field before anything is typed. The error is a clause whose subject is the field.
+/// is in a field before anything is typed. The error is a clause whose subject is the field.
 fn check_shown(name: &str, schema: &Value, kind: &FieldKind) -> Result<(), String> {
     if is_hidden_in(name) {
         return Err("has characters in its name that are not seen".into());

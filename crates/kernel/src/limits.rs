@@ -1,4 +1,4 @@
-//! Limits and defaults of the kernel, each with its reason. Limits that concern only one algorithm stand in its module.
+//! Limits and defaults of the kernel, each with its reason. Limits that concern only one algorithm are in its module.
 
 /// Maximum nesting of lists and objects in any value. RFC 8259 leaves it to the parser. 100 is far above real data and
 /// far below the depth at which a recursive walk would exhaust the smallest stack in use.
@@ -339,7 +339,7 @@ const _: () = assert!(EXECUTIONS_DEFAULT <= EXECUTIONS_MAX && EDGES_STEPS_DEFAUL
 const _: () = assert!(EVALUATIONS_AT_A_TIME_MAX <= TURN_EVALUATIONS_MAX);
 const _: () = assert!(EXECUTION_STEPS_DEFAULT <= EXECUTION_STEPS_MAX && PARALLEL_DEFAULT <= PARALLEL_MAX);
 
-/// The bytes of a form that a tool server asks people to fill in, as JSON. It stands in the journal and on pages.
+/// The bytes of a form that a tool server asks people to fill in, as JSON. It is in the journal and on pages.
 pub const FORM_BYTES_MAX: usize = 32 * 1024;
 
 /// The fields of a form.

@@ -237,7 +237,7 @@ impl Check<'_> {
         self.edges(scope, block, &begun);
     }
 
-    /// Refuses steps of a sequence that have not begun and stand before one that has. Returns true if there are any.
+    /// Refuses steps of a sequence that have not begun and precede one that has. Returns true if there are any.
     fn passed(&mut self, after: &crate::plan::Block, begun: &[Instance], has_begun: &dyn Fn(&str) -> bool) -> bool {
         if after.order != Order::Sequence {
             return false;

@@ -533,7 +533,7 @@ pub enum HaltReason {
 }
 
 impl HaltReason {
-    /// Returns the word for traces.
+    /// Returns the name for traces.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",

@@ -612,7 +612,7 @@ impl State {
         matches!(self.end.cleanup, Cleanup::Running { .. })
     }
 
-    /// Returns the word for the pending result, as `@ctx.outcome` has it.
+    /// Returns the name of the pending result, as `@ctx.outcome` has it.
     pub(crate) fn outcome(&self) -> &'static str {
         match &self.end.ending {
             None | Some(Ending::Completed { .. }) if self.end.with_failures => "with_failures",

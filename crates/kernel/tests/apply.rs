@@ -61,11 +61,11 @@ fn started_with(input: Payload, variables: Payload, context: Payload) -> Record 
     }
 }
 
-fn begun(step: &str) -> Record {
+fn step_started(step: &str) -> Record {
     Record::StepStarted { instance: at(step), input: nothing(), intent: None }
 }
 
-fn out(step: &str) -> Record {
+fn attempt_started(step: &str) -> Record {
     Record::AttemptStarted { instance: at(step), attempt: 1, timeout_at: None }
 }
 
@@ -136,18 +136,18 @@ fn check(records: &[Record], refusal: &str) {
 
 #[test]
 fn illegal_transitions_are_refused() {
-    let all = || begun("all");
+    let all = || step_started("all");
     check(&[all()], "a record `StepStarted` of step `all` cannot stand before the start");
     check(&[started(), started()], "a record `Started` cannot stand twice");
     check(&[started(), ending(), ended(), ending()], "a record `EndingBegun` cannot stand after the end");
 
     let open = "a record `Ended` cannot stand while something is open";
     check(&[started(), ended()], open);
-    check(&[started(), all(), begun("work"), out("work"), ended()], open);
-    check(&[started(), all(), begun("work"), out("work"), ending(), ended()], open);
-    check(&[started(), all(), begun("nap"), waits("nap"), ending(), ended()], open);
+    check(&[started(), all(), step_started("work"), attempt_started("work"), ended()], open);
+    check(&[started(), all(), step_started("work"), attempt_started("work"), ending(), ended()], open);
+    check(&[started(), all(), step_started("nap"), waits("nap"), ending(), ended()], open);
 
-    check(&[started(), all(), begun("work"), out("work"), logged("work"), ending(), ended()], open);
+    check(&[started(), all(), step_started("work"), attempt_started("work"), logged("work"), ending(), ended()], open);
 
     let elsewhere = |instance| Record::StepStarted { instance, input: nothing(), intent: None };
     let unknown = elsewhere(Instance::of_step(plan().steps.len() as u32));
@@ -158,8 +158,8 @@ fn illegal_transitions_are_refused() {
 
     let begins_early = "a record `StepStarted` of step `work` cannot stand where the step is pending";
     let begins_twice = "a record `StepStarted` of step `work` cannot stand where the step is running";
-    check(&[started(), begun("work")], begins_early);
-    check(&[started(), all(), begun("work"), begun("work")], begins_twice);
+    check(&[started(), step_started("work")], begins_early);
+    check(&[started(), all(), step_started("work"), step_started("work")], begins_twice);
 
     let queued = || Record::Queued { queue: Queue::User };
     let begun_already = "a record `Queued` cannot stand where work has begun";
@@ -172,8 +172,8 @@ fn illegal_transitions_are_refused() {
 
     let (its_own, anothers) = (|| takes_branch("one", "one"), || takes_branch("one", "two"));
     let no_branch = "a record `BranchTaken` of step `one` cannot stand for this block";
-    check(&[started(), all(), begun("one"), anothers()], no_branch);
-    check(&[started(), all(), begun("one"), its_own(), its_own()], no_branch);
+    check(&[started(), all(), step_started("one"), anothers()], no_branch);
+    check(&[started(), all(), step_started("one"), its_own(), its_own()], no_branch);
 
     let no_round = "a record `RoundStarted` of step `each` cannot stand for this block";
     let [first, second, third] = [0, 1, 2].map(|round| move || round_started("each", round));
@@ -181,7 +181,7 @@ fn illegal_transitions_are_refused() {
     check(&[started(), all(), loops("each"), first(), first()], no_round);
     check(&[started(), all(), loops("each"), first(), second(), third()], no_round);
     let of_work = |name| format!("a record `{name}` of step `work` cannot stand for this block");
-    let work = || [started(), all(), begun("work"), out("work")];
+    let work = || [started(), all(), step_started("work"), attempt_started("work")];
     for (name, record) in [
         ("RoundStarted", round_started("work", 0)),
         ("RoundEnded", round_ended("work", 0)),
@@ -195,14 +195,30 @@ fn illegal_transitions_are_refused() {
 /// The rejections above are caused by the last record, not by the records before it.
 #[test]
 fn legal_transitions_are_accepted() {
-    after(&[started(), begun("all"), begun("one"), takes_branch("one", "one"), begun("x"), out("x"), completed("x")]);
-    after(&[started(), begun("all"), loops("each"), round_started("each", 0), round_started("each", 1)]);
+    after(&[
+        started(),
+        step_started("all"),
+        step_started("one"),
+        takes_branch("one", "one"),
+        step_started("x"),
+        attempt_started("x"),
+        completed("x"),
+    ]);
+    after(&[started(), step_started("all"), loops("each"), round_started("each", 0), round_started("each", 1)]);
     let queued = Record::Queued { queue: Queue::User };
     assert_eq!(after(&[started(), queued.clone()]).queue, Some(Queue::User));
-    after(&[started(), queued, Record::Admitted, begun("all")]);
+    after(&[started(), queued, Record::Admitted, step_started("all")]);
     let over = || Record::StepCancelled { instance: at("all"), reason: "user".into() };
-    let state =
-        after(&[started(), begun("all"), begun("work"), out("work"), completed("work"), ending(), over(), ended()]);
+    let state = after(&[
+        started(),
+        step_started("all"),
+        step_started("work"),
+        attempt_started("work"),
+        completed("work"),
+        ending(),
+        over(),
+        ended(),
+    ]);
     assert_eq!(state.end.ended_at, Some(0));
 }
 
@@ -221,8 +237,8 @@ fn erasures_are_part_of_the_state() {
         purpose: Purpose::Interrupted,
     };
     let failed = |text| Record::AttemptFailed { instance: at("work"), attempt: 1, fault: fault(text), retry_at: None };
-    let is_out = [started(), begun("all"), begun("work"), out("work")];
-    let doubtful = [started(), begun("all"), begun("work"), out("work"), failed(nothing())];
+    let is_out = [started(), step_started("all"), step_started("work"), attempt_started("work")];
+    let doubtful = [started(), step_started("all"), step_started("work"), attempt_started("work"), failed(nothing())];
     type WithPayload<'a> = Box<dyn Fn(Payload) -> Record + 'a>;
     let cases: [(&str, &[Record], WithPayload<'_>); 9] = [
         ("input of the execution", &[], Box::new(|payload| started_with(payload, nothing(), nothing()))),

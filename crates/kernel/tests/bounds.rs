@@ -67,7 +67,7 @@ fn take_in(state: &mut State, input: &Input, now: u64) -> Turn {
     decide_with(state, input, now, null).expect("legal")
 }
 
-fn begun(text: &str, input: Value) -> (State, Turn) {
+fn started(text: &str, input: Value) -> (State, Turn) {
     let mut state = State::new(KEY, plan_of(text));
     let turn = take_in(&mut state, &Input::Start(start(input, None)), 0);
     (state, turn)
@@ -162,7 +162,7 @@ steps:
 fn a_successful_end_waits_for_open_attempts() {
     let refused = Failure::new(Class::Transient, "no", "it said no");
     for outcome in [Outcome::Done("late".into()), Outcome::Failed(refused), Outcome::Interrupted] {
-        let (mut state, _) = begun(BESIDE, Value::Null);
+        let (mut state, _) = started(BESIDE, Value::Null);
         let done = receipt(&state, "first", Outcome::Done("enough".into()));
         let turn = take_in(&mut state, &done, 1);
         assert_eq!(turn.actions, [], "nothing is stopped and nothing begins");
@@ -179,7 +179,7 @@ fn a_successful_end_waits_for_open_attempts() {
 }
 
 #[test]
-fn an_ending_execution_can_be_cancelled_and_times_out() {
+fn an_ending_execution_can_be_canceled_or_time_out() {
     let ending = |input: Input, now: u64| {
         let mut state = State::new(KEY, plan_of(BESIDE));
         let mut begins = start(Value::Null, None);
@@ -210,7 +210,7 @@ fn no_function_runs_in_the_first_turn() {
         "steps: [{id: p, type: parallel, steps: [{id: f, type: code, code: f}, {id: t, type: tool, tool: T}]}]",
         "nodes: [{id: f, type: code, code: f}, {id: g, type: code, code: f}]\nedges: [{from: f, to: g}]",
     ] {
-        let (mut state, turn) = begun(text, Value::Null);
+        let (mut state, turn) = started(text, Value::Null);
         assert!(turn.results.is_empty() && turn.actions.is_empty() && state.journal.is_split, "{text}");
         assert_eq!(turn.records.last(), Some(&Record::TurnSplit));
         let turn = take_in(&mut state, &Input::Continue, 0);
@@ -223,7 +223,7 @@ fn no_function_runs_in_the_first_turn() {
 fn a_turn_evaluates_a_few_functions_at_a_time_and_ends_after_some() {
     let functions: Vec<String> = (0..200).map(|at| format!("{{id: f{at}, type: code, code: f}}")).collect();
     let text = format!("steps: [{{id: p, type: parallel, steps: [{}]}}]", functions.join(", "));
-    let (mut state, _) = begun(&text, Value::Null);
+    let (mut state, _) = started(&text, Value::Null);
     let (mut turns, mut most) = (Vec::new(), 0);
     while state.journal.is_split {
         let turn = decide_with(&mut state, &Input::Continue, 0, |asked| {
@@ -239,7 +239,7 @@ fn a_turn_evaluates_a_few_functions_at_a_time_and_ends_after_some() {
 
 /// The last record of a turn stores the point at which its time was over, so a replay ends at the same point.
 #[test]
-fn a_turn_whose_time_is_over_is_decided_again_in_the_same_way() {
+fn a_turn_that_ran_out_of_time_replays_equally() {
     let functions: Vec<String> =
         (0..20).map(|at| format!("{{id: f{at}, type: code, code: f, outputSchema: {{type: 'null'}}}}")).collect();
     for kind in ["type: parallel, steps: [", "type: conditional, condition: true, then: ["] {
@@ -283,23 +283,23 @@ fn a_turn_whose_time_is_over_is_decided_again_in_the_same_way() {
 #[test]
 fn the_output_of_an_execution_is_bounded() {
     let text = |bytes: usize| Value::map([("x", Value::Text("x".repeat(bytes)))]);
-    let begun = |steps: &str, input: Value| {
-        let (mut state, turn) = begun(steps, input);
+    let to_end = |steps: &str, input: Value| {
+        let (mut state, turn) = started(steps, input);
         while state.journal.is_split {
             take_in(&mut state, &Input::Continue, 0);
         }
         (state, turn)
     };
     let given = "steps: [{id: out, type: return, input: ['@input.x', '@input.x']}]";
-    let (state, _) = begun(given, text(VALUE_BYTES_MAX / 2 - 100));
+    let (state, _) = to_end(given, text(VALUE_BYTES_MAX / 2 - 100));
     assert_eq!(state.status(), ExecutionStatus::Completed);
-    let (state, _) = begun(given, text(VALUE_BYTES_MAX / 2));
+    let (state, _) = to_end(given, text(VALUE_BYTES_MAX / 2));
     assert_eq!(code_of(&state), "output_too_large");
     let output = "output: ['@input.x', '@input.x']\nsteps: [{id: a, type: conditional, condition: true, then: []}]";
-    let (state, _) = begun(output, text(VALUE_BYTES_MAX / 2));
+    let (state, _) = to_end(output, text(VALUE_BYTES_MAX / 2));
     assert_eq!(code_of(&state), "output_too_large");
     let asked = "steps: [{id: ok, type: approval, items: ['@input.x', '@input.x']}]";
-    let (state, _) = begun(asked, text(VALUE_BYTES_MAX / 2));
+    let (state, _) = to_end(asked, text(VALUE_BYTES_MAX / 2));
     assert_eq!(code_of(&state), "input_too_large");
 }
 
@@ -324,7 +324,7 @@ fn the_combined_output_of_branches_is_bounded() {
     let mut branches: Vec<String> = (0..20).map(|at| format!("{{id: t{at}, type: tool, tool: T}}")).collect();
     branches.push("{id: last, type: tool, tool: T}".into());
     let text = format!("steps: [{{id: p, type: parallel, steps: [{}]}}]", branches.join(", "));
-    let (mut state, _) = begun(&text, Value::Null);
+    let (mut state, _) = started(&text, Value::Null);
     for at in (0..20).map(|at| format!("t{at}")).chain(["last".into()]) {
         let done = receipt(&state, &at, Outcome::Done(Value::Text("x".repeat(OUTPUT_BYTES_MAX - 100))));
         take_in(&mut state, &done, 1);
@@ -333,7 +333,7 @@ fn the_combined_output_of_branches_is_bounded() {
 }
 
 #[test]
-fn the_bound_on_outputs_of_a_request_is_obeyed() {
+fn the_output_limit_of_a_request_applies() {
     for (bytes, expected) in [(990, "Some(Completed"), (1_000, "output_too_large")] {
         let mut state = State::new(KEY, plan_of("steps: [{id: t, type: tool, tool: T}]"));
         let mut begins = start(Value::Null, None);
@@ -350,7 +350,7 @@ fn the_bound_on_outputs_of_a_request_is_obeyed() {
 fn the_end_of_many_open_rounds_is_split() {
     let items: Vec<Value> = (0..3_000u64).map(Value::from).collect();
     let text = "steps: [{id: l, type: loop, forEach: {ref: '@input', concurrency: 10000}, steps: [{id: c, type: conditional, condition: true, then: [{id: nap, type: sleep, durationMs: 1000}]}]}]";
-    let (mut state, _) = begun(text, items.into());
+    let (mut state, _) = started(text, items.into());
     while state.journal.is_split {
         take_in(&mut state, &Input::Continue, 0);
     }
@@ -380,7 +380,7 @@ fn rounds_and_skipped_steps_are_counted() {
             assert_eq!(code_of(&state), expected);
         }
     }
-    let (state, _) = begun(text, items.into());
+    let (state, _) = started(text, items.into());
     assert_eq!((state.counts.uncounted, state.status()), (20, ExecutionStatus::Running));
 }
 

@@ -124,7 +124,7 @@ fn answer(input: u64, output: u64, calls: u64) -> Outcome {
 
 /// 64 agents share a budget of the execution. Each receipt uses at most what was reserved.
 #[test]
-fn what_is_spent_and_reserved_never_passes_a_limit() {
+fn use_and_reservations_stay_within_the_limits() {
     let agents: String = (0..64)
         .map(|n| format!("      - {{id: a{n}, type: agent, goal: g, tools: [web.*], onError: continue}}\n"))
         .collect();
@@ -235,7 +235,7 @@ fn a_model_call_that_was_not_sent_uses_nothing() {
 
 /// The budget caps the answer, and the executor gets the cap.
 #[test]
-fn an_answer_is_capped_by_what_is_left() {
+fn the_remaining_budget_caps_an_answer() {
     let run = Run::new("steps: [{id: a, type: agent, goal: g, budget: {tokens: 500}}]", 1);
     let (instance, attempt) = &run.open[0];
     let cap = attempt.params.get("maxTokens").and_then(Value::as_u64).expect("a cap");
@@ -250,7 +250,7 @@ fn an_answer_is_capped_by_what_is_left() {
 
 /// A raise adds exactly the amount that the gate shows, and a warning is recorded once for each budget.
 #[test]
-fn a_raise_adds_what_the_gate_shows() {
+fn a_raise_adds_the_amount_of_the_gate() {
     let definition = "steps: [{id: a, type: agent, goal: g, tools: [web.*], budget: {modelCalls: 1, onExceeded: ask, warnPercent: 100}}]";
     let mut run = Run::new(definition, 1);
     let records = run.receipt(0, answer(5, 5, 1));
@@ -314,7 +314,7 @@ fn workflows_that_a_model_calls_stay_within_the_tool_calls() {
 
 /// The definition of a child asks for more only if its parent does.
 #[test]
-fn a_child_cannot_ask_where_its_parent_fails() {
+fn a_child_cannot_ask_for_a_budget_that_fails_its_parent() {
     for (parent_asks, version, waits) in [(false, 9, false), (true, 9, true), (false, 8, true)] {
         let definition = "constraints: {budget: {modelCalls: 5, onExceeded: ask}}\n\
                           steps: [{id: a, type: agent, goal: g}, {id: b, type: agent, goal: g}]";

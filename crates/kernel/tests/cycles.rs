@@ -80,7 +80,7 @@ fn circles(definition: &str) -> Vec<String> {
 }
 
 /// Returns the step names in a message, in order.
-fn way(message: &str) -> Vec<&str> {
+fn path_of(message: &str) -> Vec<&str> {
     let way = message.rsplit_once(": ").map_or("", |(_, way)| way);
     way.split(" → ").map(|name| name.trim_matches(['`', '\'', '"'])).collect()
 }
@@ -93,7 +93,7 @@ fn every_cycle_is_refused_with_its_path() {
             for steps in [format!("{start},{back},{there}"), format!("{there},{start},{back}")] {
                 let found = circles(&format!(r#"{{"steps":[{steps}]}}"#));
                 let [message] = found.as_slice() else { panic!("{what}: {found:?} in {steps}") };
-                let way = way(message);
+                let way = path_of(message);
                 assert!(way == ["a", "b", "a"] || way == ["b", "a", "b"], "{what}: {message}");
             }
             // Without the other dependency there is no cycle.
@@ -115,7 +115,10 @@ fn a_cycle_through_two_nested_blocks_is_refused() {
     let (p, q) = (branches("p", "x", "y"), branches("q", "y", "x"));
     let found = circles(&format!(r#"{{"steps":[{action},{p},{q}]}}"#));
     let [message] = found.as_slice() else { panic!("{found:?}") };
-    assert!([["p", "q", "p"], ["q", "p", "q"]].contains(&way(message).try_into().expect("three names")), "{message}");
+    assert!(
+        [["p", "q", "p"], ["q", "p", "q"]].contains(&path_of(message).try_into().expect("three names")),
+        "{message}"
+    );
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn edges_form_cycles_alone_and_with_references() {
             (circles(&graph(nodes(r#","needs":["c"]"#), there.clone())), "a need"),
         ] {
             let [message] = found.as_slice() else { panic!("{what}: {found:?}") };
-            let way = way(message);
+            let way = path_of(message);
             assert_eq!(way.first(), way.last(), "{what}: {message}");
             let on_it = if what == "an edge" { ["a", "b", "c"].as_slice() } else { &["b", "c"] };
             assert!(on_it.iter().all(|id| way.contains(id)) && way.len() == on_it.len() + 1, "{what}: {message}");
@@ -145,7 +148,7 @@ fn edges_form_cycles_alone_and_with_references() {
             edge("b", "c")
         );
         let found = circles(&mixed);
-        assert!(found.len() == 1 && way(&found[0]).len() == 3, "{found:?}");
+        assert!(found.len() == 1 && path_of(&found[0]).len() == 3, "{found:?}");
     }
 }
 
@@ -160,7 +163,7 @@ fn the_reported_path_is_only_the_cycle() {
     let steps: Vec<String> = behind.chain(circle).collect();
     let found = circles(&format!(r#"{{"steps":[{}]}}"#, steps.join(",")));
     let [message] = found.as_slice() else { panic!("{found:?}") };
-    let way = way(message);
+    let way = path_of(message);
     assert_eq!((way.len(), way.first()), (31, way.last()), "{message}");
     let number = |name: &str| name.trim_start_matches('c').parse::<usize>().expect("a step of the circle");
     assert!(way.windows(2).all(|link| number(link[1]) == (number(link[0]) + 1) % 30), "{message}");

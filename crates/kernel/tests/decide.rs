@@ -455,7 +455,7 @@ fn sent_out(key: ExecutionKey, steps: &str, given: Value) -> Vec<Attempt> {
 }
 
 #[test]
-fn an_input_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
+fn an_input_has_an_exact_limit() {
     let steps = "- {id: a, type: tool, tool: T, arguments: {text: \"@input\"}}";
     let text = |bytes: usize| Value::Text("x".repeat(bytes));
     // The CBOR header of this text is as long as that of a text near the limit.
@@ -472,7 +472,7 @@ fn an_input_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
 
 /// The same limit applies to the input of a function.
 #[test]
-fn the_input_of_a_function_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
+fn the_input_of_a_function_has_an_exact_limit() {
     let steps = "- {id: a, type: code, code: f, input: \"@input\"}";
     let around = cbor::encode(&Value::Text("x".repeat(100_000))).len() - 100_000;
     for (bytes, decided) in [
@@ -536,7 +536,7 @@ fn a_turn_is_cut_at_each_of_its_bounds() {
 }
 
 #[test]
-fn a_loop_goes_through_as_many_items_as_the_bound_and_not_one_more() {
+fn the_items_of_a_loop_have_an_exact_limit() {
     let steps = "- {id: l, type: loop, forEach: {ref: '@input'}, steps: [{id: a, type: tool, tool: T}]}";
     let begun = "Started, StepStarted l, RoundStarted l, StepStarted l[0].a, AttemptStarted l[0].a#1";
     let refused = "Started, StepFailed l too_many_items, EndingBegun failed too_many_items, Ended";

@@ -53,7 +53,7 @@ impl Inspector for Reads {
     }
 }
 
-/// The input of a workflow that is known is checked against its schema, as far as no reference stands in it.
+/// The input of a workflow that is known is checked against its schema, as far as no reference is in it.
 #[test]
 fn inputs_of_known_workflows_match_their_schema() {
     for (input, is_right) in [
@@ -101,7 +101,7 @@ fn check_golden(path: &Path, text: &str) {
 }
 
 #[test]
-fn diagnostics_are_as_pictured() {
+fn diagnostics_match_the_goldens() {
     let mut names: Vec<_> = fs::read_dir(format!("{HERE}/tests/diagnostics"))
         .expect("the folder of pictures")
         .map(|entry| entry.expect("an entry").path())
@@ -129,7 +129,7 @@ fn diagnostics_are_as_pictured() {
 }
 
 #[test]
-fn plans_are_as_pictured() {
+fn plans_match_the_goldens() {
     for name in ["plan", "sequence", "dataflow", "graph"] {
         let path = format!("{HERE}/tests/golden/{name}.yaml");
         let source = fs::read_to_string(&path).expect("a definition");
@@ -274,7 +274,7 @@ fn accepted() {
 
 /// A value that selects the folder of a script selects the files that the script executes.
 #[test]
-fn folders_that_values_name() {
+fn folders_with_references_are_reported() {
     let is_taken = |cwd: &str| {
         let step = format!(r#"{{"type":"bash","command":"make; echo @vars.x","cwd":"{cwd}"}}"#);
         compiled(&format!("{{\"steps\":[{step}]}}")).is_ok()
@@ -300,7 +300,7 @@ fn folders_that_values_name() {
 
 /// Tests which steps may refer to which, for all pairs of steps of one plan.
 #[test]
-fn references_name_steps_that_have_certainly_ended() {
+fn references_name_steps_that_always_end_before() {
     const IDS: [&str; 9] = ["first", "choice", "yes1", "yes2", "no", "all", "left", "right", "last"];
     // One row for each referring step; columns are in the order above. `.` is allowed, `l` is later, `s` is the step
     // itself or around it, `p` runs in parallel.
@@ -382,7 +382,7 @@ fn many_mistakes_are_reported() {
 
 /// Large numbers of names are not searched again for each mistake, nor in a valid definition.
 #[test]
-fn many_names_are_not_searched_for_each_mistake() {
+fn the_cost_of_suggestions_is_bounded() {
     let many = |count: usize, item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(",");
     let nodes = many(5_000, &|n| format!(r#"{{"id":"node_{n}","type":"return"}}"#));
     let edges = many(5_000, &|n| format!(r#"{{"from":"nod_{n}","to":"node_{n}"}}"#));

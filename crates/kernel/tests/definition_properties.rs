@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn plans_come_back_from_their_stored_form(definition in definition()) {
+    fn stored_plans_decode_to_themselves(definition in definition()) {
         let _ = compile(&Document::placeless(definition)).map(|compiled| {
             assert_eq!(Plan::from_value(&compiled.plan.to_value()), Ok(compiled.plan.clone()));
             assert_eq!(Plan::decode(&compiled.plan.encode()), Ok(compiled.plan));
@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn encodings_come_back(value in value()) {
+    fn encodings_round_trip(value in value()) {
         prop_assert_eq!(cbor::decode(&cbor::encode(&value)), Ok(value.clone()));
         prop_assert_eq!(&json::read(json::compact(&value).as_bytes()).expect("JSON").value, &value);
         // Canonical JSON rounds integers to doubles, so only its own text round-trips.

@@ -17,7 +17,7 @@ const LANGUAGE: &str = "docs/reference/language.md";
 /// Top-level keys of a definition.
 const STEPS: [&str; 2] = ["steps:", "nodes:"];
 
-/// In JSON a definition stands in a request as this key.
+/// The key of a definition in JSON requests.
 const REQUEST_KEY: &str = "workflow";
 
 fn root() -> PathBuf {

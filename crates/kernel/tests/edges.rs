@@ -478,7 +478,7 @@ const CASES: &[Case] = &[
         status: ExecutionStatus::Completed,
     },
     Case {
-        why: "a handler that fails is a failure that nobody has handled",
+        why: "the failure of a handler is unhandled",
         nodes: &[("a", ""), ("fix", "")],
         edges: &["a on_failure fix"],
         policy: None,
@@ -706,7 +706,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn cleaning_up_and_policies() {
+fn cleanup_and_failure_policies() {
     let wrong: Vec<String> = CASES.iter().filter_map(difference).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

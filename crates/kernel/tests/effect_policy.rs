@@ -108,7 +108,7 @@ fn annotations_count_for_trusted_servers_only() {
     check("trusted: [s]", "s.x", Verdict::Allow);
     check("trusted: [s]", "t.x", Verdict::Ask);
     check("{}", "s.x", Verdict::Ask);
-    // A rule of the installation goes before the server's word.
+    // A rule of the installation takes precedence over the annotations of the server.
     check("{trusted: [s], classes: {s.x: payment}}", "s.x", Verdict::Ask);
 }
 

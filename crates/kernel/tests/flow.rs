@@ -248,7 +248,7 @@ fn in_a_tree(policy_text: &str, [root, a, b]: [&str; 3]) -> [&'static str; 3] {
 }
 
 #[test]
-fn labels_go_into_children_and_come_back() {
+fn labels_pass_into_and_out_of_children() {
     let policy = "{classes: {s.pay: payment}, verdicts: {s.pay: allow}, \
                   flows: {untrusted: {payment: deny}, private: {foreign: ask}, hosts: [own.test]}}";
     let none = "- {id: none, type: sleep, durationMs: 1}";
@@ -336,7 +336,7 @@ fn follows_in_a_chain(length: usize, name: impl Fn(usize) -> String) -> usize {
 
 /// Each workflow is followed once on the way down, and each that starts another one once more on the way up.
 #[test]
-fn the_work_for_a_chain_of_workflows_is_linear_in_both_orders() {
+fn analysis_of_a_chain_is_linear_in_both_orders() {
     for length in [2, 50, 300] {
         let orders: [&dyn Fn(usize) -> String; 2] = [&|at| format!("w{at:03}"), &|at| format!("w{:03}", 999 - at)];
         for name in orders {
@@ -361,7 +361,7 @@ fn a_workflow_that_starts_many_others_is_followed_twice() {
 }
 
 #[test]
-fn the_model_of_an_agent_gets_what_the_agent_gets() {
+fn labels_of_an_agents_context_reach_its_model() {
     let agent = |rest: &str| {
         format!("variables: {{c: {{private: true}}}}\nsteps:\n- {{id: x, type: agent, goal: Look, {rest}}}")
     };
@@ -388,7 +388,7 @@ fn rules_for_labels_apply_without_tool_servers() {
     assert_eq!(policy.denied(&compiled.plan, None).len(), 1);
 }
 
-/// An agent reads what others say in its conversation, also if they stand behind it.
+/// An agent reads the messages of others in its conversation, also of later steps.
 #[test]
 fn messages_carry_their_labels_into_a_conversation() {
     let steps = |conversation: &str, content: &str| {

@@ -100,7 +100,7 @@ const SKIPS: &str = "steps: [{id: l, type: loop, forEach: {ref: '@input'}, steps
 const WHILE: &str = "steps: [{id: l, type: loop, while: {ref: '@index', lt: N}, maxRounds: 1000000, steps: [{id: a, type: tool, tool: T, when: false}, {id: f, type: code, code: '() => 1'}]}]";
 
 #[test]
-fn ended_rounds_take_no_memory() {
+fn ended_rounds_use_no_memory() {
     let _one = one();
     for (text, rounds) in [(SKIPS, 20_000), (&WHILE.replace('N', "3000"), 3_000)] {
         let most = std::cell::Cell::new(0);
@@ -187,7 +187,7 @@ fn an_execution_above_its_memory_ends() {
 
 /// A receipt that arrives while the execution is ending is journaled and takes no memory.
 #[test]
-fn receipts_of_an_ending_execution_take_no_memory() {
+fn receipts_of_an_ending_execution_use_no_memory() {
     let _one = one();
     let text = "steps: [{id: l, type: loop, forEach: {ref: '@input', concurrency: 100}, steps: [{id: t, type: tool, tool: T}]}]";
     let mut state = run(text, items(50), &Value::Null, |_, _| {});
@@ -234,7 +234,7 @@ fn an_execution_above_its_journal_ends() {
 /// The blocks that a turn opens count towards its limit, so a turn ends long before the largest possible number of
 /// blocks.
 #[test]
-fn a_turn_opens_a_bounded_number_of_places() {
+fn a_turn_opens_a_bounded_number_of_slots() {
     let _one = one();
     let step = |number: usize| format!("{{id: s{number}, type: tool, tool: T, when: false}}");
     let steps: Vec<String> = (0..5_000).map(step).collect();
@@ -273,7 +273,7 @@ fn a_signal_beyond_the_memory_is_refused() {
 
 /// The counted memory approximates the measured memory: at most a fifth too low, at most three times too high.
 #[test]
-fn the_count_of_memory_is_that_of_an_allocator() {
+fn the_memory_estimate_covers_the_allocator() {
     let _one = one();
     let texts = "steps: [{id: l, type: loop, forEach: {ref: '@input', concurrency: 10000}, steps: [{id: t, type: tool, tool: T}]}]";
     let values = [

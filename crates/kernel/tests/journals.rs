@@ -509,7 +509,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn every_golden_journal_still_loads_and_decides_the_same() {
+fn golden_journals_load_and_replay_equally() {
     let mut files: Vec<_> =
         fs::read_dir(folder()).expect("the folder").map(|file| file.expect("a file").path()).collect();
     files.sort();
@@ -528,7 +528,7 @@ fn every_golden_journal_still_loads_and_decides_the_same() {
 /// The journal of this build must equal one of the golden files, so that a change of the bytes is noticed and adds a
 /// file.
 #[test]
-fn todays_journal_is_among_the_golden_ones() {
+fn the_current_journal_is_a_golden() {
     for golden in goldens() {
         let (plan, frames) = journal(golden);
         let today = to_text(&plan, &frames);

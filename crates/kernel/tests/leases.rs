@@ -201,7 +201,7 @@ fn a_late_or_repeated_answer_changes_nothing() {
 }
 
 #[test]
-fn a_hard_limit_fails_the_step_and_an_execution_that_ends_awaits_no_lease() {
+fn a_hard_limit_fails_the_step_and_an_end_awaits_no_lease() {
     let mut run = Run::new(AGENT);
     run.refuse(false);
     assert_eq!((run.failure("a").as_str(), run.state.status()), ("budget_exceeded", ExecutionStatus::Failed));
@@ -243,7 +243,7 @@ fn a_refusal_concerns_calls_of_the_same_size_only() {
 }
 
 #[test]
-fn a_lease_without_limits_holds_to_its_end_and_is_not_returned() {
+fn an_unlimited_lease_is_used_to_its_end() {
     let mut run = Run::new("steps: [{id: a, type: agent, goal: g}, {id: b, type: agent, goal: g}]");
     let until = run.now + 60_000;
     run.grant_of(Limits::default(), until, Value::Null);
@@ -262,7 +262,7 @@ fn a_lease_without_limits_holds_to_its_end_and_is_not_returned() {
 }
 
 #[test]
-fn a_call_takes_the_time_that_its_lease_leaves() {
+fn a_call_is_limited_by_the_time_of_its_lease() {
     let mut run = Run::new(TWO_AGENTS);
     let until = run.now + 60_000;
     run.grant_of(Limits([None, None, None, None, Some(700)]), until, Value::Null);
@@ -278,7 +278,7 @@ fn a_call_takes_the_time_that_its_lease_leaves() {
 }
 
 #[test]
-fn an_agent_reads_what_its_periods_leave() {
+fn an_agent_reads_its_remaining_period_budgets() {
     let mut run = Run::new("steps: [{id: a, type: agent, goal: g, tools: [budget]}]");
     let left = Value::map([("tokens", 5_000u64.into()), ("cost", 2_000_000u64.into())]);
     let until = run.now + 60_000;
@@ -304,7 +304,7 @@ fn an_agent_reads_what_its_periods_leave() {
 }
 
 #[test]
-fn a_raise_needs_the_people_that_the_policy_demands() {
+fn a_raise_needs_the_approvers_of_the_policy() {
     let policy = EffectPolicy::read(&Value::map([("raises", Value::map([("approvals", 2u64.into())]))]));
     let policy = policy.expect("a policy").with_leases();
     let plan = compile(&read(AGENT.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan;

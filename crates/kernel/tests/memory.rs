@@ -173,7 +173,7 @@ fn hostile_json() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn reading_takes_memory_by_the_length_of_the_text() {
+fn parsing_memory_is_linear_in_the_text() {
     let _alone = ONE_AT_A_TIME.lock();
     let mut wrong = Vec::new();
     for (what, text) in hostile_yaml() {
@@ -197,7 +197,7 @@ fn reading_takes_memory_by_the_length_of_the_text() {
 
 /// Decoding allocates memory for the items that are present, not for the number that a header claims.
 #[test]
-fn stored_forms_allocate_memory_by_their_length() {
+fn decoding_memory_is_linear_in_the_encoding() {
     let _alone = ONE_AT_A_TIME.lock();
     let mut wrong = Vec::new();
     let claims: [(&str, &[u8]); 4] = [
@@ -267,7 +267,7 @@ fn hostile_definitions() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn compiling_takes_memory_by_the_length_of_the_text() {
+fn compiling_memory_is_linear_in_the_text() {
     let _alone = ONE_AT_A_TIME.lock();
     let mut wrong = Vec::new();
     for (what, text) in hostile_definitions() {

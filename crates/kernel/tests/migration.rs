@@ -220,7 +220,7 @@ fn a_waiting_execution_continues_with_later_steps_of_the_new_plan() {
 }
 
 #[test]
-fn a_step_that_has_begun_keeps_its_place_and_its_call() {
+fn a_started_step_keeps_its_position_and_its_call() {
     let send = "  - {id: send, type: tool, tool: mail.send, arguments: {to: '@fetch.of'}}\n";
     let at_gate = "done fetch";
     let new = |ask: &str| sequence(ask, send);
@@ -258,7 +258,7 @@ fn a_step_that_has_begun_keeps_its_place_and_its_call() {
 }
 
 #[test]
-fn limits_of_the_new_plan_apply_from_then_on() {
+fn limits_of_the_new_plan_apply_after_the_migration() {
     let mut case = Case::new(SEQUENCE);
     case.play("done fetch");
     // The compiler refuses a limit that no execution can keep.
@@ -325,7 +325,7 @@ steps:
 ";
 
 #[test]
-fn a_loop_that_runs_is_unchanged_inside() {
+fn the_body_of_a_running_loop_must_not_change() {
     let changed = ROUNDS.replace("tool: x.b", "tool: x.c");
     stays(ROUNDS, "done each[0].a", &changed, &["loop_changed each"]);
     stays(ROUNDS, "", &ROUNDS.replace("@input.items", "@input.others"), &["loop_changed each"]);
@@ -367,7 +367,7 @@ edges: [{from: a, to: wait}, {from: wait, to: b}]
 ";
 
 #[test]
-fn edges_into_steps_that_have_begun_are_the_same() {
+fn edges_into_started_steps_must_not_change() {
     let nodes = |more: &str, edges: &str| {
         let head = GRAPH.split("edges:").next().expect("the nodes");
         format!("{head}{more}edges: [{edges}]\n")

@@ -34,7 +34,7 @@ const FURTHER_FIXED_MIN: usize = 37;
 /// not there yet, and texts of which a part is missing. The list only becomes shorter.
 const UNFIXED: &str = include_str!("mistakes/unfixed.txt");
 
-/// Definitions whose diagnostic stands elsewhere than the mark: at another part of the same contradiction.
+/// Definitions whose diagnostic is elsewhere than the mark: at another part of the same contradiction.
 const ELSEWHERE: [&str; 7] = [
     "nesting: command in arguments",
     "nesting: command in config",
@@ -118,7 +118,7 @@ fn findings(text: &str) -> (Option<Document>, Vec<Diagnostic>) {
 }
 
 impl Mistake {
-    /// True if a diagnostic stands at the mark: at the key there, at its value, or at the object directly around it.
+    /// True if a diagnostic is at the mark: at the key there, at its value, or at the object directly around it.
     fn is_place_of(&self, found: &Diagnostic) -> bool {
         let Some(place) = found.place else { return false };
         let mark = Place { line: self.place.0, column: self.place.1 };
@@ -263,7 +263,7 @@ fn paths(value: &Value, path: &Path, found: &mut Vec<Path>) {
 }
 
 #[test]
-fn each_mistake_is_reported_where_it_is() {
+fn each_mistake_is_reported_at_its_position() {
     let lost: Vec<_> = corpus()
         .iter()
         .filter(|mistake| !ELSEWHERE.contains(&format!("{}: {}", mistake.class, mistake.name).as_str()))

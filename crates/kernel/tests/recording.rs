@@ -186,7 +186,7 @@ fn steps_have_names_that_references_can_use() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_an_error_and_changes_nothing() {
+fn an_unrecordable_call_is_an_error_without_effect() {
     let mut recording = Recording::new(value(r#"{"a": 1}"#));
     let prepared = recording.prepare("GET", &value("{}")).unwrap();
     recording.record(prepared.clone(), value(r#"{"id": 1}"#)).unwrap();

@@ -18,7 +18,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-fn begun(steps: &str, items: u64) -> (State, Vec<Turn>) {
+fn started(steps: &str, items: u64) -> (State, Vec<Turn>) {
     let document = read(format!("steps:\n{steps}").as_bytes(), Syntax::Yaml).expect("it reads");
     let plan = compile(&document).unwrap_or_else(|found| panic!("{found:#?}")).plan;
     let mut state = State::new(ExecutionKey([7; 16]), Arc::new(plan));
@@ -76,7 +76,7 @@ fn a_condition_of_a_loop_counts_its_own_rounds() {
     let code = r#"{id: code, type: code, code: "export default function (i) { return i }", input: "@index"}"#;
     for (key, condition) in [("while", r#"{ref: "@index", lt: 2}"#), ("until", r#"{ref: "@index", gte: 1}"#)] {
         let steps = format!("  - {{id: l, type: loop, {key}: {condition}, steps: [{code}]}}");
-        let (state, turns) = begun(&steps, 0);
+        let (state, turns) = started(&steps, 0);
         assert_eq!(
             (state.status(), given(&state.plan, &turns)),
             (ExecutionStatus::Completed, vec!["[0] 0".into(), "[1] 1".into()]),
@@ -85,7 +85,7 @@ fn a_condition_of_a_loop_counts_its_own_rounds() {
         let steps = format!(
             r#"  - {{id: o, type: loop, forEach: {{ref: "@input.list"}}, steps: [{{id: l, type: loop, {key}: {condition}, steps: [{code}]}}]}}"#
         );
-        let (state, turns) = begun(&steps, 3);
+        let (state, turns) = started(&steps, 3);
         let expected = ["[0, 0] 0", "[0, 1] 1", "[1, 0] 0", "[1, 1] 1", "[2, 0] 0", "[2, 1] 1"].map(String::from);
         assert_eq!(
             (state.status(), given(&state.plan, &turns)),
@@ -102,7 +102,7 @@ const ITEMS: u64 = 6_000;
 #[test]
 fn no_step_starts_while_a_split_end_continues() {
     let steps = r#"  - {id: l, type: loop, forEach: {ref: "@input.list", concurrency: 10000}, steps: [{id: call, type: tool, tool: T, onInterrupted: ask}]}"#;
-    let (mut state, _) = begun(steps, ITEMS);
+    let (mut state, _) = started(steps, ITEMS);
     while state.journal.is_split {
         take_in(&mut state, &Input::Continue, 0);
     }

@@ -288,7 +288,7 @@ fn an_empty_value_at_the_start_of_a_path_ends_the_script() {
 }
 
 #[test]
-fn values_come_out_as_they_are() {
+fn values_are_printed_unchanged() {
     let folder = Folder::new("printing");
     for template in PRINTING {
         check_printing(&folder, template);

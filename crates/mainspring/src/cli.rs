@@ -310,7 +310,7 @@ fn check_password(global: &Global) -> Result<(), CliError> {
     if !global.store_by_flag || !global.store.as_deref().is_some_and(PostgresStore::has_password) {
         return Ok(());
     }
-    let message = "--store has a password in it, and everybody on this machine can read command lines: put the address into the \
+    let message = "--store has a password in it, and all users of this machine can read command lines: put the address into the \
                    environment (MAINSPRING_STORE=postgres://USER:PASSWORD@HOST/DATABASE), and leave --store out";
     Err(CliError::bad_input("password_in_flag", message))
 }

@@ -64,7 +64,7 @@ pub(crate) struct Client {
     endpoint: Endpoint,
 }
 
-/// Says whether a request may be sent again after its response was lost.
+/// Returns whether a request may be sent again after its response was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// The request changes nothing, or its idempotency key lets the server recognize it.
@@ -78,7 +78,7 @@ impl Client {
     pub(crate) fn new(address: Address, token: &str, plain_http: bool) -> Result<Self, CliError> {
         if address.is_plain() && !address.is_loopback() && !plain_http {
             let message = format!(
-                "{address} is another machine, and plain http shows the token to everybody on the way: use https, or say --plain-http (MAINSPRING_PLAIN_HTTP=true) where the way is safe"
+                "{address} is another machine, and plain http exposes the token on the network: use https, or set --plain-http (MAINSPRING_PLAIN_HTTP=true) on a trusted network"
             );
             return Err(CliError::contract("plain_http", message));
         }
@@ -210,14 +210,14 @@ impl Client {
         if status == StatusCode::NO_CONTENT {
             return Ok(Ok(Value::Null));
         }
-        json::value(&body).map(Ok).map_err(|error| self.invalid_response(&format!("its answer is no JSON: {error}")))
+        json::value(&body).map(Ok).map_err(|error| self.invalid_response(&format!("its response is not JSON: {error}")))
     }
 
     async fn read(&self, answer: Response<Incoming>) -> Result<(StatusCode, Bytes), ClientError> {
         let status = answer.status();
         let broken = |why: &str| ClientError::broken(self.address(), why);
         let read = timeout(BODY_TIMEOUT, Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect()).await;
-        let read = read.map_err(|_| broken("its answer takes too long"))?.map_err(|error| {
+        let read = read.map_err(|_| broken("its response takes too long"))?.map_err(|error| {
             let is_long = error.is::<http_body_util::LengthLimitError>();
             let long = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
             if is_long { self.invalid_response(&long) } else { broken(&error.to_string()) }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_when_it_has_room_again() {
+    fn retry_after_is_honored_within_a_bound() {
         check(None, Some(1));
         check(Some("0"), Some(0));
         check(Some("2"), Some(2));

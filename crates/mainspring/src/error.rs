@@ -55,7 +55,7 @@ impl From<Exit> for std::process::ExitCode {
 pub struct CliError {
     /// The exit code.
     pub exit: Exit,
-    /// Says what happened, where, and what to do next.
+    /// States what happened, where, and what to do next.
     pub failure: Failure,
 }
 

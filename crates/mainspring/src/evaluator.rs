@@ -22,7 +22,7 @@ use crate::{definitions::syntax_of, error::Exit, paths::beside, read_limited};
 /// The value 1 allows code to run on a system that refuses the seccomp filter which confines it.
 const UNCONFINED_VARIABLE: &str = "MAINSPRING_UNCONFINED_CODE";
 
-/// Serves as a sandbox worker if the arguments say so. This runs before anything else, so that a worker reads no
+/// Serves as a sandbox worker if the arguments select it. This runs before anything else, so that a worker reads no
 /// settings of the user.
 pub fn serve_if_worker(mut arguments: impl Iterator<Item = OsString>) -> Option<Exit> {
     if arguments.nth(1)? != WORKER_ARGUMENT {
@@ -33,7 +33,7 @@ pub fn serve_if_worker(mut arguments: impl Iterator<Item = OsString>) -> Option<
     Some(if served.is_ok() { Exit::Fine } else { Exit::Failed })
 }
 
-/// Becomes a contained script if the arguments say so. Returns only if that fails.
+/// Becomes a contained script if the arguments select it. Returns only if that fails.
 pub fn serve_if_helper(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     mainspring_effects::shell::contain::serve_if_helper(arguments).map(ExitCode::from)
 }
@@ -58,7 +58,7 @@ pub fn compile_in(document: &Document, folder: &Path) -> Result<Compiled, Vec<Di
 /// The maximum number of other workflows that are read for one definition.
 const READ_MAX: usize = 64;
 
-/// Checks functions and schemas in the sandbox, and knows the workflows of a folder by the names of their files.
+/// Checks functions and schemas in the sandbox, and finds the workflows of a folder by the names of their files.
 pub struct InFolder<'e> {
     sandbox: SandboxInspector<'e>,
     folder: &'e Path,

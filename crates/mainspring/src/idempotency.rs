@@ -156,7 +156,7 @@ fn brief(value: &Value) -> String {
 /// The error for a definition with another hash.
 pub fn hash_mismatch(what: &str, found: Hash, wanted: Hash) -> CliError {
     let message = format!(
-        "the workflow's hash does not match: {what} {}, and {} was asked for",
+        "the workflow's hash does not match: {what} {}, and {} was requested",
         found.prefixed(),
         wanted.prefixed()
     );

@@ -25,7 +25,7 @@ pub(crate) struct OfSettings {
     pub(crate) settings: ObjectSettings,
     /// Connects to tool servers; `None` without any.
     pub(crate) tools: Option<Arc<dyn ListTools>>,
-    /// Asks models.
+    /// Sends requests to models.
     pub(crate) agents: Arc<dyn Executor>,
 }
 

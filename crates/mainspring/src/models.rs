@@ -132,7 +132,7 @@ pub(crate) fn parse(path: &Path, models: &Value) -> Result<Vec<ModelConfig>, Cli
     models.map(|models| models.into_iter().map(of_folder).collect())
 }
 
-/// An attempt that asks a model outside of an execution. It has no budget and no journal.
+/// An attempt that sends a request to a model outside of an execution. It has no budget and no journal.
 pub(crate) fn question(goal: &str, model: &str, organization: Option<&str>) -> Result<Attempt, CliError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| CliError::internal("no_randomness", error.to_string()))?;

@@ -27,7 +27,7 @@ pub fn state_home() -> Result<PathBuf, CliError> {
     absolute("XDG_STATE_HOME").or_else(home).ok_or_else(|| {
         CliError::bad_input(
             "no_state_folder",
-            "neither XDG_STATE_HOME nor HOME is set: set one of them, or name a folder by flag (--help)",
+            "neither XDG_STATE_HOME nor HOME is set: set one of them, or give a folder as an option (--help)",
         )
     })
 }
@@ -47,7 +47,7 @@ pub fn key_file(avoid: &[&Path]) -> PathBuf {
 pub fn workspace(path: &Path) -> Result<PathBuf, CliError> {
     let refused =
         |why: String| CliError::bad_input("bad_workspace", format!("the workspace {}: {why}", path.display()));
-    let real = path.canonicalize().map_err(|error| refused(format!("{error}; make it first, or name another")))?;
+    let real = path.canonicalize().map_err(|error| refused(format!("{error}; create it first, or use another")))?;
     if !real.is_dir() {
         return Err(refused("it is not a folder".into()));
     }
@@ -60,7 +60,7 @@ pub fn text(path: &Path) -> Result<String, CliError> {
     text.ok_or_else(|| CliError::bad_input("bad_path", format!("{} is not UTF-8", path.display())))
 }
 
-/// The operating system's name for the user who runs this process, from the user database. Environment variables
+/// The name of the user of this process, from the user database. Environment variables
 /// could be forged.
 pub fn user() -> String {
     let uid = rustix::process::getuid().as_raw();

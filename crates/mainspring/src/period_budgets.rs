@@ -37,7 +37,7 @@ pub(crate) fn refuse(settings: &ObjectSettings) -> Result<(), CliError> {
     match settings.budgets == Value::Null {
         true => Ok(()),
         false => {
-            let why = "budgets: each execution of `workflow` has a store of its own, so nothing adds up what they use; run it with `mainspring run`, or use a file without `budgets` (MAINSPRING_CONFIG)";
+            let why = "budgets: each execution of `workflow` has a store of its own, so their use is not added up; run it with `mainspring run`, or use a file without `budgets` (MAINSPRING_CONFIG)";
             Err(bad(settings, why))
         }
     }

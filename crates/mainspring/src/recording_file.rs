@@ -154,12 +154,12 @@ fn replayed(path: &Path, text: &str) -> Result<(Recording, Option<PreparedCall>)
             }
             ("step", Some(call)) if call.step == text("name") => drop(open.record(call, output()).map_err(wrong)?),
             ("failed", Some(_)) => {}
-            // Before it may stand a call whose process ended.
+            // A call whose process ended may precede it.
             ("set", _) => drop(open.set(text("name"), output()).map_err(wrong)?),
-            _ => return Err(damaged("this entry cannot stand here")),
+            _ => return Err(damaged("this entry is not allowed here")),
         }
     }
-    Ok((recording.ok_or_else(|| bad(path, "it is not a recording: `mainspring record start` makes one"))?, calling))
+    Ok((recording.ok_or_else(|| bad(path, "it is not a recording: `mainspring record start` creates one"))?, calling))
 }
 
 fn bad(path: &Path, why: &str) -> CliError {

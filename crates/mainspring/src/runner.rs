@@ -44,7 +44,7 @@ pub(crate) const REACH_HELP: &str = "\
 Environment:
   MAINSPRING_HTTP_ALLOW  Addresses beyond the public internet that `http` steps may reach, by organization:
                          acme=10.20.0.0/16,acme=build.internal:8443. An entry without an
-                         organization is for `default` alone (`mainspring explain http`)";
+                         organization is for `default` only (`mainspring explain http`)";
 
 /// Parses [`ALLOW_VARIABLE`] from the environment of this process.
 pub fn http_allow() -> Result<Allowlist, CliError> {

@@ -101,21 +101,21 @@ impl ScriptSettings {
         let bad = |name: &str, why: String| CliError::bad_input("bad_setting", format!("{name}: {why}"));
         let mode = mode.unwrap_or_else(|| MODES[0].into());
         if !MODES.contains(&mode.as_str()) {
-            return Err(bad(SCRIPTS, format!("`{mode}` is none of {}", MODES.join(", "))));
+            return Err(bad(SCRIPTS, format!("`{mode}` is not one of {}", MODES.join(", "))));
         }
         let network = match network.as_deref() {
             None | Some("none") => Network::None,
             Some("host") => Network::Host,
             Some("host-and-sockets") => Network::HostAndSockets,
             Some(other) => {
-                let why = format!("`{other}` is none of none, host and host-and-sockets");
+                let why = format!("`{other}` is not one of none, host and host-and-sockets");
                 return Err(bad("scriptsNetwork", why));
             }
         };
         let readable: Vec<PathBuf> =
             std::env::split_paths(&read.unwrap_or_default()).filter(|path| !path.as_os_str().is_empty()).collect();
         match readable.iter().find(|path| !path.is_absolute()) {
-            Some(path) => Err(bad("scriptsRead", format!("`{}` is no absolute path", path.display()))),
+            Some(path) => Err(bad("scriptsRead", format!("`{}` is not an absolute path", path.display()))),
             None => Ok(Self { mode, network, readable, own: Vec::new() }),
         }
     }
@@ -141,7 +141,7 @@ impl ScriptSettings {
     pub(crate) fn in_force(&self, global: &Global, works: bool) -> Result<Scripts, CliError> {
         match self.mode.as_str() {
             "uncontained" => return Ok(Scripts::Uncontained),
-            "off" => return Ok(Scripts::Off("the configuration says `scripts: off`".into())),
+            "off" => return Ok(Scripts::Off("the configuration has `scripts: off`".into())),
             _ => {}
         }
         let folder = global.home()?.folder().to_owned();
@@ -183,7 +183,7 @@ impl ScriptSettings {
 fn make_folder(folder: &Path) -> Result<(), CliError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| {
-        let message = format!("the folder {} cannot be made: {error}; name another with --dir", folder.display());
+        let message = format!("the folder {} cannot be created: {error}; use another with --dir", folder.display());
         CliError::bad_input("no_folder", message)
     })
 }
@@ -192,7 +192,7 @@ fn ours(folder: PathBuf) -> PathBuf {
     folder.join("mainspring")
 }
 
-/// The mode as one word, and an explanation.
+/// The name of the mode, and an explanation.
 pub(crate) fn words(scripts: &Scripts) -> (&'static str, String) {
     match scripts {
         Scripts::Contained(container) => ("contained", container.to_string()),

@@ -88,7 +88,7 @@ const ORCHESTRATORS: &str = "orchestrators";
 /// The budgets for a day or a month.
 const BUDGETS: &str = "budgets";
 
-/// The secrets, which only the file names. Their values stand elsewhere.
+/// The secrets, which only the file names. Their values are elsewhere.
 const SECRETS: &str = "secrets";
 
 /// The HashiCorp Vault of secrets, which only the file has.
@@ -211,19 +211,18 @@ impl Settings {
         let value = |wanted: &str| all.iter().find(|one| one.name == wanted).and_then(|one| one.value.clone());
         let listen = value("listen").unwrap_or_default();
         let listen =
-            listen.parse().map_err(|_| bad("listen", format!("`{listen}` is no address like {LISTEN_DEFAULT}")))?;
+            listen.parse().map_err(|_| bad("listen", format!("`{listen}` is not an address like {LISTEN_DEFAULT}")))?;
         let lease = value("leaseSeconds").unwrap_or_default();
         let fits = |seconds: &u64| LEASE_SECONDS.contains(seconds);
         let lease_seconds = lease.parse().ok().filter(fits).ok_or_else(|| {
             let (shortest, longest) = (LEASE_SECONDS.start(), LEASE_SECONDS.end());
-            bad("leaseSeconds", format!("`{lease}` is no number of seconds from {shortest} to {longest}"))
+            bad("leaseSeconds", format!("`{lease}` is not a number of seconds from {shortest} to {longest}"))
         })?;
         let effects = value("effectsAtATime").unwrap_or_default();
-        let effects_at_a_time = effects
-            .parse()
-            .ok()
-            .filter(|count| *count > 0)
-            .ok_or_else(|| bad("effectsAtATime", format!("`{effects}` is no number of effects: give 1 or more")))?;
+        let effects_at_a_time =
+            effects.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
+                bad("effectsAtATime", format!("`{effects}` is not a number of effects: give 1 or more"))
+            })?;
         let rates = rates(value)?;
         let keep_minutes = keep_minutes(value("scriptsKeepMinutes").unwrap_or_default())?;
         let own = flags.file().into_iter().map(|(path, _)| path);
@@ -235,7 +234,7 @@ impl Settings {
         let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
         let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
         if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
-            return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
+            return Err(bad("baseUrl", format!("`{url}` is not an address like https://mainspring.example.com")));
         }
         Ok(Self {
             objects: file.objects(),
@@ -301,7 +300,7 @@ pub(crate) fn files_max() -> u64 {
 /// Parses the retention of workspaces in minutes.
 fn keep_minutes(text: String) -> Result<u64, CliError> {
     text.parse().ok().filter(|minutes| *minutes <= KEEP_MINUTES_MAX).ok_or_else(|| {
-        bad("scriptsKeepMinutes", format!("`{text}` is no number of minutes from 0 to {KEEP_MINUTES_MAX}"))
+        bad("scriptsKeepMinutes", format!("`{text}` is not a number of minutes from 0 to {KEEP_MINUTES_MAX}"))
     })
 }
 
@@ -310,14 +309,14 @@ fn rates(value: impl Fn(&str) -> Option<String>) -> Result<Rates, CliError> {
     let per_second = |name: &str| {
         let text = value(name).unwrap_or_default();
         let rate = text.parse().ok().filter(|rate| *rate <= PER_SECOND_MAX);
-        rate.ok_or_else(|| bad(name, format!("`{text}` is no number from 0, for no limit, to {PER_SECOND_MAX}")))
+        rate.ok_or_else(|| bad(name, format!("`{text}` is not a number from 0, for no limit, to {PER_SECOND_MAX}")))
     };
     let (per_token, per_address) = (per_second("rateLimitPerSecond")?, per_second("anonymousRateLimitPerSecond")?);
     let proxies = value("trustedProxies").unwrap_or_default();
     let proxies = proxies.split(',').map(str::trim).filter(|proxy| !proxy.is_empty());
     let proxy = |text: &str| {
         proxy(text).ok_or_else(|| {
-            bad("trustedProxies", format!("`{text}` is no address or range of addresses like 10.0.0.0/8"))
+            bad("trustedProxies", format!("`{text}` is not an address or range of addresses like 10.0.0.0/8"))
         })
     };
     Ok(Rates { per_token, per_address, trusted_proxies: proxies.map(proxy).collect::<Result<_, _>>()? })
@@ -389,7 +388,7 @@ impl File {
             .chain([TOOL_SERVERS, MODELS, AGENTS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, SECRETS, VAULT])
             .collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
-            return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
+            return Err(refused(&path, &format!("`{other}` is not a setting; the settings are {}", names.join(", "))));
         }
         Ok(Self { path, value })
     }

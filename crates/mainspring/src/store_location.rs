@@ -149,7 +149,7 @@ impl StoreLocation {
 
 /// The name under which earlier versions stored the marks of a store: its address without user, password and
 /// parameters. `None` if parameters select the store, because several stores then shared one name; their marks
-/// start anew.
+/// start again.
 fn former_name(address: &str) -> Option<&str> {
     let (base, parameters) = address.split_once('?').unwrap_or((address, ""));
     let tells_apart = |parameter: &str| ["schema=", "host="].iter().any(|name| parameter.starts_with(name));
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_of_an_earlier_version_are_found_unless_several_stores_shared_them() {
+    fn unambiguous_marks_of_earlier_versions_are_found() {
         let table = [
             ("postgres://u:p@h:1/d", Some("h:1/d")),
             ("postgres://h/d?sslmode=require", Some("postgres://h/d")),

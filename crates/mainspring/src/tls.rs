@@ -40,7 +40,7 @@ pub(crate) fn trusting_also(file: &Path) -> Result<Arc<ClientConfig>, String> {
         roots.add(certificate).map_err(|error| error.to_string())?;
         count += 1;
     }
-    if count == 0 { Err("there is no certificate in it".into()) } else { Ok(config(roots)) }
+    if count == 0 { Err("it contains no certificate".into()) } else { Ok(config(roots)) }
 }
 
 fn config(roots: RootCertStore) -> Arc<ClientConfig> {

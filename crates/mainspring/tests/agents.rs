@@ -174,7 +174,7 @@ fn a_tool_that_no_rule_classifies_asks_before_an_agent_calls_it() {
 }
 
 #[test]
-fn a_killed_agent_repeats_no_call_and_does_not_buy_a_lost_answer_again() {
+fn a_killed_agent_repeats_no_tool_call_or_paid_model_call() {
     let bench = Bench::with("answers:\n  - {toolCalls: [{name: issues.get, arguments: {id: 7}}]}\n  - {hang: true}\n");
     fs::write(bench.dir.workspace().join("wf.yaml"), TRIAGE).unwrap();
     let mut running = spawn(bench.mainspring(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
@@ -193,7 +193,7 @@ fn a_killed_agent_repeats_no_call_and_does_not_buy_a_lost_answer_again() {
     assert_eq!(verified.exit, Some(0), "{}", verified.stderr);
 }
 
-/// A budget that is used up asks. An approval raises it by the amount shown, and no call is repeated.
+/// An exhausted budget opens an approval. An approval raises it by the amount shown, and no call is repeated.
 #[test]
 fn a_budget_is_raised_by_a_person_and_the_conversation_continues() {
     let bench = Bench::with(
@@ -226,7 +226,7 @@ fn a_budget_is_raised_by_a_person_and_the_conversation_continues() {
 }
 
 #[test]
-fn models_are_listed_asked_and_checked() {
+fn models_are_listed_queried_and_checked() {
     let bench = Bench::with("answers: [{text: OK}]");
     let listed = call(bench.mainspring(&["models", "--json"]), b"");
     assert_eq!(listed.exit, Some(0), "{}", listed.stderr);

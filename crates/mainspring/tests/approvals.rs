@@ -18,7 +18,7 @@ fn gates(answer: &Answer) -> (Vec<Value>, Option<String>) {
 }
 
 #[test]
-fn what_waits_is_listed_with_who_decides_and_until_when() {
+fn open_approvals_are_listed_with_approvers_and_expiry() {
     let dir = TestDir::new();
     let asks = "name: ship\nsteps:\n  - id: all\n    type: parallel\n    steps:\n      - {id: one, type: approval, prompt: Ship it?, ttlMs: 3600000, onTimeout: approve}\n      - {id: two, type: approval, prompt: Two?, approvers: [bob, cem], count: 2}\n";
     fs::write(dir.root().join("wf.yaml"), asks).unwrap();

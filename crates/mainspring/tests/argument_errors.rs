@@ -4,7 +4,7 @@ mod support;
 use support::{TestDir, call};
 
 #[test]
-fn a_wrong_command_line_is_answered_as_it_was_asked() {
+fn argument_errors_use_the_requested_format() {
     let dir = TestDir::new();
     for (arguments, exit, code, said) in [
         (&["--json", "list", "--none"][..], 10, "bad_arguments", "--none"),
@@ -24,12 +24,12 @@ fn a_wrong_command_line_is_answered_as_it_was_asked() {
         assert_eq!(answer.text("error.code"), code, "{arguments:?}");
         let message = answer.text("error.message");
         assert!(message.contains(said) && !message.starts_with("error"), "{arguments:?}: {message}");
-        assert!(answer.stderr.contains(said), "{arguments:?}: a person is told too: {answer:?}");
+        assert!(answer.stderr.contains(said), "{arguments:?}: stderr has it too: {answer:?}");
     }
 }
 
 #[test]
-fn without_json_only_a_person_is_told() {
+fn argument_errors_without_json_go_to_stderr() {
     let dir = TestDir::new();
     for (arguments, exit) in
         [(&["list", "--none"][..], 10), (&["run"], 20), (&[], 10), (&["run", "--", "--json", "x"], 10)]
@@ -42,7 +42,7 @@ fn without_json_only_a_person_is_told() {
 
 /// Help and version are successful, and print no envelope.
 #[test]
-fn help_is_no_error() {
+fn help_exits_with_success() {
     let dir = TestDir::new();
     for command in [
         dir.mainspring(&["--help"]),
@@ -57,7 +57,7 @@ fn help_is_no_error() {
 }
 
 #[test]
-fn a_usage_leaves_out_the_flags_of_all_commands() {
+fn usage_omits_global_flags() {
     let dir = TestDir::new();
     for (arguments, usage) in [
         (&["deny", "--dir", "x"][..], "Usage: mainspring deny <ID>"),

@@ -47,7 +47,7 @@ fn every_template_validates_and_passes_its_test() {
 }
 
 #[test]
-fn init_replaces_nothing_unless_it_is_forced() {
+fn init_replaces_files_only_with_force() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("script.scenario.yaml"), "mine").expect("it writes");
     let (code, _, err) = run(folder.path(), &["init", "script"]);
@@ -142,7 +142,7 @@ fn a_skeleton_has_the_gates_and_prices_that_a_run_needs() {
 }
 
 #[test]
-fn what_testers_and_operators_ask_is_explained() {
+fn topics_for_testers_and_operators_are_explained() {
     let folder = tempfile::tempdir().expect("a folder");
     let parts = [
         ("settings", "mcpServers"),
@@ -186,7 +186,7 @@ fn skeletons_of_all_examples_pass_at_once() {
 }
 
 #[test]
-fn a_recorded_execution_becomes_a_test_that_fails_when_the_input_of_a_call_changes() {
+fn a_recorded_test_fails_after_a_changed_call_input() {
     let folder = tempfile::tempdir().expect("a folder");
     let flow = r#"
 name: recorded

@@ -79,7 +79,7 @@ fn a_backup_is_one_private_file_that_can_be_used_as_the_store() {
 }
 
 #[test]
-fn a_file_that_is_there_stays_unless_it_is_a_backup_that_is_to_be_replaced() {
+fn an_existing_file_is_replaced_only_if_it_is_a_backup() {
     let dir = dir();
     assert_eq!(back_up(&dir, &["backup.db"]).exit, Some(0));
     refused(&dir, &["backup.db"], 10, &["there already", "--force"]);
@@ -93,29 +93,29 @@ fn a_file_that_is_there_stays_unless_it_is_a_backup_that_is_to_be_replaced() {
     Connection::open(dir.root().join("other.db")).unwrap().execute_batch("CREATE TABLE mine (x)").unwrap();
     symlink("backup.db", dir.root().join("link")).unwrap();
     for name in ["letter", "other.db", "link", "home"] {
-        refused(&dir, &[name, "--force"], 10, &[name, "no earlier backup"]);
+        refused(&dir, &[name, "--force"], 10, &[name, "not a backup"]);
     }
     refused(&dir, &["none/backup.db"], 10, &["its folder cannot be used"]);
     refused(&dir, &["/"], 10, &["names no file"]);
 }
 
 #[test]
-fn the_store_is_never_its_own_backup() {
+fn the_store_cannot_be_the_target_of_its_backup() {
     let dir = dir();
     let hard = dir.root().join("hard.db");
     fs::hard_link(state(&dir).join("journal.db"), &hard).unwrap();
-    refused(&dir, &["hard.db", "--force"], 10, &["no earlier backup"]);
+    refused(&dir, &["hard.db", "--force"], 10, &["not a backup"]);
     let within = |name: &str| state(&dir).join(name).to_str().unwrap().to_owned();
     for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
         refused(&dir, &[&within(name), "--force"], 10, &["the store itself"]);
     }
-    refused(&dir, &[&within("lock"), "--force"], 10, &["no earlier backup"]);
+    refused(&dir, &[&within("lock"), "--force"], 10, &["not a backup"]);
     let verified = call(dir.mainspring(&["verify", "--all"]), b"");
     assert_eq!(verified.exit, Some(0), "{verified:?}");
 }
 
 #[test]
-fn where_there_is_nothing_to_copy_it_says_so() {
+fn a_backup_of_nothing_is_an_error() {
     let dir = TestDir::new();
     let answer = back_up(&dir, &["backup.db"]);
     assert_eq!((answer.exit, answer.text("error.code").as_str()), (Some(10), "no_executions"));
@@ -151,7 +151,7 @@ fn a_damaged_store_makes_no_backup_and_replaces_none() {
 
 /// A head was changed: the copy equals the damaged store, and must not replace a good backup.
 #[test]
-fn broken_seals_are_told_of() {
+fn a_backup_with_broken_seals_is_reported() {
     let dir = dir();
     assert_eq!(back_up(&dir, &["good.db"]).exit, Some(0));
     let before = fs::read(dir.root().join("good.db")).unwrap();

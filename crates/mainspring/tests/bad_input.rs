@@ -25,7 +25,7 @@ fn assert_refused(what: &str, answer: &Answer, exit: i32, said: &[&str]) {
         assert!(message.contains(text), "{what}: {text:?} is not in {message:?}");
     }
     assert!(!answer.stderr.contains("panicked"), "{what}: {answer:?}");
-    assert!(answer.stderr.contains("workflow: "), "{what}: a person is told too: {answer:?}");
+    assert!(answer.stderr.contains("workflow: "), "{what}: stderr has it too: {answer:?}");
     assert!(answer.stdout.len() + answer.stderr.len() < 20_000, "{what}: an answer stays short");
 }
 
@@ -85,7 +85,7 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn requests_that_are_none_are_refused_and_leave_nothing() {
+fn invalid_requests_are_refused_and_leave_no_files() {
     let definition = touching();
     let check = |what: &str, stdin: &[u8], said: &[&str]| {
         let dir = TestDir::new();
@@ -107,7 +107,7 @@ fn requests_that_are_none_are_refused_and_leave_nothing() {
 
 /// A hundred megabytes of input: the process reads up to the bound only, with less memory than the input takes.
 #[test]
-fn a_flood_is_cut_off_early() {
+fn oversized_input_is_rejected_early() {
     let (dir, definition) = (TestDir::new(), touching());
     let hash = hash_of(&definition);
     let limited = r#"ulimit -v 262144; exec "$0" "$@""#;
@@ -137,7 +137,7 @@ type Spoil = (&'static str, fn(&TestDir), i32, &'static [&'static str]);
 
 /// Damages that prevent the start of an execution.
 const BROKEN_ENVIRONMENTS: &[Spoil] = &[
-    ("no workspace", |dir| fs::remove_dir(dir.workspace()).unwrap(), 10, &["workspace", "make it first"]),
+    ("no workspace", |dir| fs::remove_dir(dir.workspace()).unwrap(), 10, &["workspace", "create it first"]),
     (
         "a workspace that is a file",
         |dir| {
@@ -170,7 +170,7 @@ const BROKEN_ENVIRONMENTS: &[Spoil] = &[
         "no database",
         |dir| put_journal(dir, b"this is no database, and long enough to be looked at: x".repeat(40).as_slice()),
         40,
-        &["journal.db", "no database"],
+        &["journal.db", "not a database"],
     ),
     (
         "the database of another program",
@@ -215,7 +215,7 @@ fn make_journal(dir: &TestDir, sql: &str) {
 }
 
 /// Runs a command as the user `nobody`, since permissions do not apply to root.
-fn by_nobody(dir: &TestDir, command: Command) -> Command {
+fn as_user_nobody(dir: &TestDir, command: Command) -> Command {
     if !rustix::process::getuid().is_root() {
         return command;
     }
@@ -235,7 +235,7 @@ fn unusable_environments_are_named_and_nothing_runs() {
         let dir = TestDir::new();
         let command = dir.run("e", &definition);
         spoil(&dir);
-        let command = if what.contains("of others") { by_nobody(&dir, reachable(&dir, command)) } else { command };
+        let command = if what.contains("of others") { as_user_nobody(&dir, reachable(&dir, command)) } else { command };
         let answer = call(command, &request(&definition));
         assert_refused(what, &answer, *exit, said);
         assert!(!dir.workspace().join("ran").exists(), "{what}");
@@ -276,7 +276,7 @@ fn open_approvals_survive_an_unusable_environment() {
     moved(&dir, "kept", "home/.config/mainspring/key");
     // The workspace is missing.
     moved(&dir, "workspace", "elsewhere");
-    assert_refused("no workspace", &dir.resumed("e", &token, "approve"), 10, &["workspace", "make it first"]);
+    assert_refused("no workspace", &dir.resumed("e", &token, "approve"), 10, &["workspace", "create it first"]);
     moved(&dir, "elsewhere", "workspace");
     // The journal is cut in half, after a checkpoint into one file.
     let close = "PRAGMA wal_checkpoint(TRUNCATE)";

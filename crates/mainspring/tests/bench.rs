@@ -81,7 +81,7 @@ fn every_line_has_the_fields_of_its_kind() {
 }
 
 #[test]
-fn without_the_floor_there_are_only_our_own_lines() {
+fn no_floor_prints_only_engine_lines() {
     let (_dir, answer) =
         run(&["--no-floor", "--workload", "steps-1", "--at-a-time", "1", "--executions", "1", "--seconds", "60"]);
     assert_eq!((answer.exit, answer.stdout.lines().count()), (Some(0), 1), "{answer:?}");

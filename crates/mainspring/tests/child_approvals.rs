@@ -55,7 +55,7 @@ fn mainspring(dir: &TestDir, arguments: &[&str]) -> Answer {
 }
 
 #[track_caller]
-fn assert_said(printed: &str, said: &[&str]) {
+fn assert_printed(printed: &str, said: &[&str]) {
     for text in said {
         assert!(printed.contains(text), "{text:?} is not said:\n{printed}");
     }
@@ -77,11 +77,11 @@ fn a_gate_of_a_child_is_shown_and_approved_at_its_parent() {
             let answer = mainspring(&dir, look);
             assert_eq!(answer.exit, Some(0), "{look:?}: {answer:?}");
             let said = ["p1 waiting_approval", "waits at `sub/gate`: Child?", "mainspring approve p1    or"];
-            assert_said(&answer.stdout, &said);
+            assert_printed(&answer.stdout, &said);
         }
         let approved = mainspring(&dir, &[&["approve", "p1"], step].concat());
         assert_eq!(approved.exit, Some(0), "{approved:?}");
-        assert_said(&approved.stdout, &["Child?", "✓ sub", "✓ last", "p1 completed"]);
+        assert_printed(&approved.stdout, &["Child?", "✓ sub", "✓ last", "p1 completed"]);
         assert_eq!(log(&dir), "child\nparent\n");
         let again = mainspring(&dir, &["approve", "p1"]);
         assert_eq!(again.exit, Some(20), "{again:?}");
@@ -89,11 +89,11 @@ fn a_gate_of_a_child_is_shown_and_approved_at_its_parent() {
 }
 
 #[test]
-fn yes_is_the_answer_to_children_too() {
+fn yes_approves_children() {
     let dir = dir();
     let answer = mainspring(&dir, &["run", "wide.yaml", "--id", "p1", "--yes"]);
     assert_eq!(answer.exit, Some(0), "{answer:?}");
-    assert_said(&answer.stdout, &["p1 completed"]);
+    assert_printed(&answer.stdout, &["p1 completed"]);
     assert_eq!(log(&dir), "child\nchild\n");
 }
 
@@ -102,13 +102,13 @@ fn a_denial_in_a_child_cancels_its_parent() {
     let dir = dir();
     mainspring(&dir, &["run", "one.yaml", "--id", "p1"]);
     let denied = mainspring(&dir, &["deny", "p1"]);
-    assert_said(&denied.stdout, &["p1 cancelled", "approval_denied"]);
+    assert_printed(&denied.stdout, &["p1 cancelled", "approval_denied"]);
     assert_eq!((denied.exit, log(&dir).as_str()), (Some(0), ""), "{denied:?}");
 }
 
 /// The order in JSON: the own approval first, then those of children, each with its execution.
 #[test]
-fn programs_are_told_of_all_gates() {
+fn json_lists_all_approvals() {
     let dir = dir();
     let ran = mainspring(&dir, &["run", "wide.yaml", "--id", "p1", "--json"]);
     for answer in [&ran, &mainspring(&dir, &["show", "p1", "--json"])] {
@@ -145,10 +145,10 @@ fn programs_are_told_of_all_gates() {
 }
 
 #[test]
-fn of_several_gates_one_is_named() {
+fn a_decision_needs_the_step_if_several_approvals_are_open() {
     let dir = dir();
     let ran = mainspring(&dir, &["run", "wide.yaml", "--id", "p1"]);
-    assert_said(&ran.stdout, &["mainspring deny p1 --step far/inner/gate", "mainspring approve p1 --step gate "]);
+    assert_printed(&ran.stdout, &["mainspring deny p1 --step far/inner/gate", "mainspring approve p1 --step gate "]);
     for (step, exit, said) in [
         (&[][..], 10, "name one with --step: gate, near/gate, far/inner/gate"),
         (&["--step", "none"], 20, "open are: gate, near/gate, far/inner/gate"),
@@ -156,7 +156,7 @@ fn of_several_gates_one_is_named() {
     ] {
         let answer = mainspring(&dir, &[&["approve", "p1"], step].concat());
         assert_eq!(answer.exit, Some(exit), "{answer:?}");
-        assert_said(&answer.stderr, &[said]);
+        assert_printed(&answer.stderr, &[said]);
     }
     // A full path takes precedence over a suffix: `gate` is the approval of the execution itself.
     for (step, left) in [("gate", 2), ("inner/gate", 1), ("near/gate", 0)] {
@@ -168,7 +168,7 @@ fn of_several_gates_one_is_named() {
 
 /// An expired approval of a child is about to be decided, so the command waits for it.
 #[test]
-fn the_end_of_the_time_of_a_childs_gate_is_waited_for() {
+fn a_run_waits_for_the_expiry_of_a_childs_approval() {
     let dir = dir();
     // Long enough for the run to reach the approval.
     let child = CHILD.replace("type: approval", "type: approval, ttlMs: 1500, onTimeout: approve");
@@ -178,5 +178,5 @@ fn the_end_of_the_time_of_a_childs_gate_is_waited_for() {
         std::thread::yield_now();
     }
     let answer = mainspring(&dir, &["resume", "p1"]);
-    assert_said(&answer.stdout, &["p1 completed"]);
+    assert_printed(&answer.stdout, &["p1 completed"]);
 }

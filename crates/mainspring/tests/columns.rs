@@ -83,7 +83,7 @@ fn check_found(dir: &TestDir, words: &[&str]) {
 }
 
 #[test]
-fn an_execution_that_nobody_would_wake_is_found_and_woken() {
+fn an_execution_with_a_lost_wake_time_is_found_and_woken() {
     for changed in ["NULL", "9000000000000"] {
         let dir = sleeping();
         let before = wake_at(&dir);
@@ -97,7 +97,7 @@ fn an_execution_that_nobody_would_wake_is_found_and_woken() {
 }
 
 #[test]
-fn every_column_that_steers_is_compared() {
+fn every_scheduling_column_is_compared() {
     let dir = TestDir::new();
     fs::write(dir.root().join("wf.yaml"), WAITS).unwrap();
     assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));

@@ -57,7 +57,7 @@ fn delegated<const CALLS: usize>(dir: &TestDir, calls: [(&[&str], usize); CALLS]
 }
 
 #[test]
-fn a_denial_after_an_approval_is_no_repeat_and_comes_too_late() {
+fn a_denial_after_an_approval_is_too_late() {
     let dir = waiting();
     let [approved, denied] = delegated(&dir, [(&["approve", "e1"], 1), (&["deny", "e1", "--json"], 2)]);
     assert_eq!(approved.exit, Some(0), "{approved:?}");
@@ -72,7 +72,7 @@ fn a_denial_after_an_approval_is_no_repeat_and_comes_too_late() {
 }
 
 #[test]
-fn an_approval_after_a_denial_comes_too_late_as_well() {
+fn an_approval_after_a_denial_is_too_late() {
     let dir = waiting();
     let [denied, approved] = delegated(&dir, [(&["deny", "e1"], 1), (&["approve", "e1"], 2)]);
     assert_eq!((denied.exit, approved.exit), (Some(0), Some(20)), "{denied:?} {approved:?}");
@@ -81,7 +81,7 @@ fn an_approval_after_a_denial_comes_too_late_as_well() {
 }
 
 #[test]
-fn the_same_decision_again_is_the_same_letter() {
+fn a_repeated_decision_is_the_same_message() {
     let dir = waiting();
     let [first, second] = delegated(&dir, [(&["approve", "e1"], 1), (&["approve", "e1", "--reason", "again"], 1)]);
     assert_eq!((first.exit, second.exit), (Some(0), Some(0)), "{first:?} {second:?}");
@@ -104,7 +104,7 @@ fn a_decision_for_a_child_is_delegated_to_it() {
 
 /// A signal for an execution that a cancel ends first is lost, and reported as such.
 #[test]
-fn a_signal_behind_a_cancel_is_not_kept() {
+fn a_signal_after_a_cancel_is_rejected() {
     let dir = waiting();
     let [cancelled, signalled] = delegated(&dir, [(&["cancel", "e1"], 1), (&["signal", "e1", "go", "--json"], 2)]);
     assert_eq!((cancelled.exit, signalled.exit), (Some(0), Some(20)), "{cancelled:?} {signalled:?}");

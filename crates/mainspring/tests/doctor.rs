@@ -43,7 +43,7 @@ impl Told {
         let checks: Vec<(String, Value)> = answer.stdout.lines().map(read).map(named).collect();
         let count = checks.len();
         let checks: BTreeMap<String, Value> = checks.into_iter().collect();
-        assert_eq!(checks.len(), count, "each name stands once: {answer:?}");
+        assert_eq!(checks.len(), count, "each name occurs once: {answer:?}");
         Self { answer, checks }
     }
 
@@ -77,12 +77,12 @@ impl Told {
 }
 
 /// All files and folders below a folder, with mode and contents.
-fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+fn files_below(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, metadata) = (entry.path(), entry.metadata().unwrap());
         if metadata.is_dir() {
-            found.extend(everything(&path));
+            found.extend(files_below(&path));
         }
         let is_file = metadata.is_file() && !metadata.file_type().is_socket();
         let bytes = if is_file { fs::read(&path).unwrap() } else { Vec::new() };
@@ -93,10 +93,10 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 /// Runs `doctor` on a folder without an engine, and checks that no byte changes.
 #[track_caller]
-fn look(dir: &TestDir, arguments: &[&str]) -> Told {
-    let before = everything(dir.root());
-    let told = look_as(dir.mainspring(&[]), arguments);
-    let after = everything(dir.root());
+fn doctor(dir: &TestDir, arguments: &[&str]) -> Told {
+    let before = files_below(dir.root());
+    let told = doctor_with(dir.mainspring(&[]), arguments);
+    let after = files_below(dir.root());
     let names = |files: &BTreeMap<PathBuf, _>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&after), names(&before), "something was made, or is gone");
     assert!(after == before, "something was changed");
@@ -104,7 +104,7 @@ fn look(dir: &TestDir, arguments: &[&str]) -> Told {
 }
 
 #[track_caller]
-fn look_as(mut command: Command, arguments: &[&str]) -> Told {
+fn doctor_with(mut command: Command, arguments: &[&str]) -> Told {
     command.args(["doctor", "--json"]).args(arguments);
     Told::of(call(command, b""))
 }
@@ -149,10 +149,10 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_is_well_is_said_to_be_and_nothing_is_changed() {
+fn doctor_reports_ok_and_changes_nothing() {
     let dir = dir();
     for arguments in [&[][..], &["--deep"]] {
-        let told = look(&dir, arguments);
+        let told = doctor(&dir, arguments);
         told.expect_broken(&[]).expect("settings", "ok", "all as usual").expect(
             "key",
             "ok",
@@ -167,16 +167,16 @@ fn what_is_well_is_said_to_be_and_nothing_is_changed() {
             .expect("sandbox", "ok", "seccomp")
             .expect("server", "skipped", "--server");
     }
-    look(&dir, &[]).expect("journals", "skipped", "--deep").expect("audit logs", "skipped", "--deep");
+    doctor(&dir, &[]).expect("journals", "skipped", "--deep").expect("audit logs", "skipped", "--deep");
     let newest = SqliteStore::inspect(&journal(&dir), true).unwrap().newest_frame_ms().unwrap().unwrap();
     let row = SqliteStore::open_read_only(&journal(&dir)).unwrap().execution_by_id("e2").unwrap().unwrap();
     assert_eq!(Some(newest), row.completed_at, "the last frame is that of the end");
-    look(&dir, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
+    doctor(&dir, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
 }
 
 /// This process owns the folder, and another program removes its files.
 #[test]
-fn a_process_that_has_lost_its_files_is_found() {
+fn a_process_with_deleted_store_files_is_found() {
     type Damage = (fn(&Path), &'static str);
     let lost: [Damage; 3] = [
         (|folder| fs::remove_file(folder.join("journal.db-wal")).unwrap(), "journal.db-wal is not the file"),
@@ -188,7 +188,7 @@ fn a_process_that_has_lost_its_files_is_found() {
         let dir = dir();
         let home = DataDir::new(data(&dir));
         let _held = home.hold(&dir.key()).unwrap();
-        let looked = || look_as(dir.mainspring(&[]), &[]);
+        let looked = || doctor_with(dir.mainspring(&[]), &[]);
         looked().expect("files", "skipped", "has not opened the store");
         let store = SqliteStore::open(&home.journal()).unwrap();
         looked().expect("files", "ok", "are those that the process");
@@ -196,11 +196,11 @@ fn a_process_that_has_lost_its_files_is_found() {
         looked().expect("files", "broken", words);
         drop(store);
     }
-    look(&dir(), &[]).expect("files", "ok", "no process has the store open");
+    doctor(&dir(), &[]).expect("files", "ok", "no process has the store open");
 }
 
 #[test]
-fn a_person_reads_lines_and_the_verdict_last() {
+fn text_output_ends_with_the_verdict() {
     let dir = dir();
     let answer = call(dir.mainspring(&["doctor"]), b"");
     assert_eq!((answer.exit, answer.stderr.as_str()), (Some(0), ""), "{answer:?}");
@@ -215,22 +215,22 @@ fn a_person_reads_lines_and_the_verdict_last() {
 }
 
 #[test]
-fn where_nothing_is_yet_nothing_is_made() {
+fn doctor_creates_no_files() {
     let dir = TestDir::new();
-    let told = look(&dir, &[]);
+    let told = doctor(&dir, &[]);
     told.expect_broken(&[]).expect("folder", "warning", "not there yet").expect("store", "skipped", "none yet");
     told.expect("sync", "skipped", "no folder").expect("key", "ok", "none yet");
     fs::create_dir_all(data(&dir)).unwrap();
     set_mode(&data(&dir), 0o700);
     File::create(journal(&dir)).unwrap();
-    let told = look(&dir, &["--deep"]);
-    told.expect_broken(&[]).expect("format", "ok", "nothing is in it yet").expect("log", "ok", "nothing was written");
+    let told = doctor(&dir, &["--deep"]);
+    told.expect_broken(&[]).expect("format", "ok", "it is empty").expect("log", "ok", "nothing was written");
     told.expect("quarantine", "skipped", "older").expect("journals", "skipped", "nothing is in the store yet");
 }
 
 /// A crash leaves a WAL without a checkpoint, with or without its index.
 #[test]
-fn the_log_of_a_crash_is_read_and_left() {
+fn the_wal_of_a_crash_is_read_and_kept() {
     for has_index in [false, true] {
         let (dir, whole) = (dir(), tempfile::tempdir().unwrap());
         let path = whole.path().join("journal.db");
@@ -241,7 +241,7 @@ fn the_log_of_a_crash_is_read_and_left() {
         for ending in ["", "-wal"].into_iter().chain(has_index.then_some("-shm")) {
             fs::copy(format!("{}{ending}", path.display()), format!("{}{ending}", journal(&dir).display())).unwrap();
         }
-        let told = look(&dir, &["--deep"]);
+        let told = doctor(&dir, &["--deep"]);
         told.expect_broken(&["quarantine"]).expect("quarantine", "broken", "e1 (stands in the log alone)");
         told.expect("quarantine", "broken", "mainspring verify e1").expect("integrity", "ok", "sound");
     }
@@ -288,7 +288,7 @@ fn check_damages(table: &[Damage]) {
     for (damage, broken, said) in table {
         let dir = dir();
         damage(&dir);
-        look(&dir, &[]).expect_broken(broken).expect(broken[0], "broken", said);
+        doctor(&dir, &[]).expect_broken(broken).expect(broken[0], "broken", said);
     }
 }
 
@@ -298,7 +298,7 @@ fn a_broken_store_is_named_with_help() {
         (|dir| cut_to(dir, |length| length / 2 + 100), &["store"], "restore the latest backup"),
         (|dir| cut_to(dir, |length| length - 1), &["store"], "restore the latest backup"),
         (|dir| cut_to(dir, |_| 60), &["store"], "restore the latest backup"),
-        (|dir| replace(dir, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "no database"),
+        (|dir| replace(dir, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "not a database"),
         (|dir| replace(dir, |path| fs::create_dir(path).unwrap()), &["store"], "is a folder"),
         (|dir| replace(dir, |_| ()), &["store"], "is missing"),
         (|dir| tamper(dir, "PRAGMA user_version = 99"), &["format"], "format 99"),
@@ -321,7 +321,7 @@ fn other_broken_checks_are_named_with_help() {
             &["key"],
             "not the key that the store was created with",
         ),
-        (|dir| fs::remove_file(config(dir, "key")).unwrap(), &["key"], "put back"),
+        (|dir| fs::remove_file(config(dir, "key")).unwrap(), &["key"], "restore your copy"),
         (|dir| write_config(dir, "credentials.json", "{\"servers\": {}}", 0o644), &["tokens"], "chmod 600"),
         (|dir| write_config(dir, "credentials.json", "[]", 0o600), &["tokens"], "login"),
         (|dir| write_config(dir, "config.yaml", "listne: 1\n", 0o600), &["settings"], "`listne` is no setting"),
@@ -333,7 +333,7 @@ fn other_broken_checks_are_named_with_help() {
                 fs::write(data(dir), "").unwrap();
             },
             &["folder", "store"],
-            "is no folder",
+            "is not a folder",
         ),
     ]);
 }
@@ -342,7 +342,7 @@ fn other_broken_checks_are_named_with_help() {
 type Worry = (fn(&TestDir), &'static str, &'static str);
 
 #[test]
-fn what_only_may_go_wrong_is_a_warning() {
+fn risks_are_warnings() {
     let table: &[Worry] = &[
         (
             |dir| tamper(dir, "PRAGMA user_version = 3; ALTER TABLE nodes RENAME COLUMN address TO place"),
@@ -357,19 +357,19 @@ fn what_only_may_go_wrong_is_a_warning() {
     for (damage, check, said) in table {
         let dir = dir();
         damage(&dir);
-        look(&dir, &[]).expect_broken(&[]).expect(check, "warning", said);
+        doctor(&dir, &[]).expect_broken(&[]).expect(check, "warning", said);
     }
     let dir = dir();
     tamper(&dir, "PRAGMA user_version = 3");
-    look(&dir, &["--deep"]).expect("approvals", "skipped", "older").expect("journals", "skipped", "older");
+    doctor(&dir, &["--deep"]).expect("approvals", "skipped", "older").expect("journals", "skipped", "older");
 }
 
 #[test]
-fn settings_are_told_with_their_origins_and_without_secrets() {
+fn settings_are_listed_with_origins_and_without_secrets() {
     let dir = dir();
     let path = dir.root().join("home/.config/mainspring/config.yaml");
     fs::write(&path, format!("dataDir: {}\nleaseSeconds: 7\n", data(&dir).display())).unwrap();
-    let told = look(&dir, &["--rate-limit-per-second", "9"]);
+    let told = doctor(&dir, &["--rate-limit-per-second", "9"]);
     told.expect_broken(&[]).expect("settings", "ok", "rateLimitPerSecond 9 (flag)");
     let origin = support::at(&told.checks["settings"], "detail.settings.leaseSeconds");
     assert_eq!(
@@ -379,7 +379,7 @@ fn settings_are_told_with_their_origins_and_without_secrets() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     fs::write(&path, format!("store: postgres://u:s3cret@{closed}/d\n")).unwrap();
     set_mode(&path, 0o644);
-    let told = look(&dir, &[]);
+    let told = doctor(&dir, &[]);
     told.expect_broken(&["store"]).expect("settings", "warning", "chmod 600").expect(
         "store",
         "broken",
@@ -389,36 +389,36 @@ fn settings_are_told_with_their_origins_and_without_secrets() {
 }
 
 #[test]
-fn all_of_the_past_is_proved_if_that_is_asked_for() {
+fn deep_verifies_all_journals() {
     let dir = dir();
     tamper(&dir, "UPDATE frames SET frame = zeroblob(length(frame)) WHERE number = 2");
-    look(&dir, &[]).expect_broken(&[]);
-    look(&dir, &["--deep"]).expect_broken(&["journals"]).expect("journals", "broken", "1 not what was written");
+    doctor(&dir, &[]).expect_broken(&[]);
+    doctor(&dir, &["--deep"]).expect_broken(&["journals"]).expect("journals", "broken", "1 not what was written");
 }
 
 #[test]
-fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
+fn the_lock_counts_and_not_its_recorded_pid() {
     let dir = dir();
     let mut ended = Command::new("true").spawn().unwrap();
     let pid = ended.id();
     ended.wait().unwrap();
     fs::write(data(&dir).join("lock"), format!("{pid}\n")).unwrap();
-    look(&dir, &[]).expect_broken(&[]).expect("lock", "ok", "no process runs");
+    doctor(&dir, &[]).expect_broken(&[]).expect("lock", "ok", "no process runs");
     let lock = File::open(data(&dir).join("lock")).unwrap();
     lock.lock().unwrap();
-    look(&dir, &[]).expect_broken(&[]).expect(
+    doctor(&dir, &[]).expect_broken(&[]).expect(
         "lock",
         "warning",
         &format!("the process {pid}, which does not run here"),
     );
     tamper(&dir, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
-    look(&dir, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
+    doctor(&dir, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
     fs::write(data(&dir).join("lock"), "").unwrap();
-    look(&dir, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
+    doctor(&dir, &[]).expect_broken(&[]).expect("lock", "warning", "has not recorded its pid");
 }
 
 #[test]
-fn whoever_may_not_look_is_told_so() {
+fn missing_permissions_are_reported() {
     let dir = dir();
     let is_root = rustix::process::getuid().is_root();
     let mut command = dir.mainspring(&[]);
@@ -428,7 +428,7 @@ fn whoever_may_not_look_is_told_so() {
     } else {
         set_mode(&dir.root().join("home"), 0);
     }
-    let told = look_as(command, &["--dir", data(&dir).to_str().unwrap()]);
+    let told = doctor_with(command, &["--dir", data(&dir).to_str().unwrap()]);
     set_mode(&dir.root().join("home"), 0o755);
     told.expect("folder", "broken", "ermission denied").expect("store", "broken", "ermission denied");
     assert_eq!(told.answer.exit, Some(1), "{:?}", told.answer);
@@ -463,22 +463,22 @@ impl Drop for Server {
 }
 
 #[test]
-fn a_server_works_on_while_it_is_looked_at() {
+fn a_server_continues_during_doctor() {
     let dir = dir();
     let mut server = Server::start(&dir, &[]);
     // Readers change the index of the WAL, and nothing else.
     let files = || {
-        let mut all = everything(&data(&dir));
+        let mut all = files_below(&data(&dir));
         let index = all.remove(&data(&dir).join("journal.db-shm")).map(|_| "is there");
         (all, index)
     };
     let before = files();
-    let told = look_as(dir.mainspring(&[]), &["--deep", "--server", &server.url]);
+    let told = doctor_with(dir.mainspring(&[]), &["--deep", "--server", &server.url]);
     assert!(files() == before, "something was changed");
     told.expect_broken(&[]).expect("lock", "ok", &format!("the process {} works", server.child.id()));
     told.expect("integrity", "ok", "every index").expect("journals", "ok", "2 journals with");
     told.expect("audit logs", "ok", "1 entry of 1 organization is");
-    told.expect("server", "ok", "this release").expect("server ready", "ok", "takes work");
+    told.expect("server", "ok", "this release").expect("server ready", "ok", "accepts work");
     told.expect("server transport", "ok", "on this machine").expect("server clock", "ok", "to some seconds");
     told.expect("server token", "skipped", "mainspring login");
     for (token, broken, said) in [
@@ -487,7 +487,7 @@ fn a_server_works_on_while_it_is_looked_at() {
     ] {
         let mut command = dir.mainspring(&[]);
         command.env("MAINSPRING_TOKEN", token).env("MAINSPRING_SERVER", &server.url);
-        let told = look_as(command, &[]);
+        let told = doctor_with(command, &[]);
         told.expect_broken(broken).expect("server token", if broken.is_empty() { "ok" } else { "broken" }, said);
     }
     assert_eq!(server.child.try_wait().unwrap(), None, "it is still up");
@@ -496,22 +496,22 @@ fn a_server_works_on_while_it_is_looked_at() {
     // A killed server leaves its WAL, which is read and not changed.
     server.child.kill().unwrap();
     server.child.wait().unwrap();
-    look(&dir, &["--deep"]).expect_broken(&[]).expect("audit logs", "ok", "of 1 organization");
+    doctor(&dir, &["--deep"]).expect_broken(&[]).expect("audit logs", "ok", "of 1 organization");
     tamper(&dir, "UPDATE audit SET actor = 'eve'");
-    look(&dir, &["--deep"]).expect_broken(&["audit logs"]).expect("audit logs", "broken", "default: entry 1");
+    doctor(&dir, &["--deep"]).expect_broken(&["audit logs"]).expect("audit logs", "broken", "default: entry 1");
 }
 
 #[test]
-fn a_server_that_is_none_is_said_to_be() {
+fn an_unreachable_server_is_reported() {
     let dir = dir();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let told = look(&dir, &["--server", &format!("http://{closed}")]);
+    let told = doctor(&dir, &["--server", &format!("http://{closed}")]);
     told.expect_broken(&["server"]).expect("server", "broken", "cannot be reached").expect(
         "server token",
         "skipped",
         "",
     );
-    look(&dir, &["--server", "nowhere"]).expect_broken(&["server"]).expect("server", "broken", "must be an URL");
+    doctor(&dir, &["--server", "nowhere"]).expect_broken(&["server"]).expect("server", "broken", "must be an URL");
     let another = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = another.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -519,11 +519,11 @@ fn a_server_that_is_none_is_said_to_be() {
         let _ = stream.read(&mut [0; 4096]);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
     });
-    let told = look(&dir, &["--server", &format!("http://{address}")]);
-    told.expect_broken(&["server"]).expect("server", "broken", "no Mainspring");
+    let told = doctor(&dir, &["--server", &format!("http://{address}")]);
+    told.expect_broken(&["server"]).expect("server", "broken", "is not Mainspring");
     // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let told = look(&dir, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
+    let told = doctor(&dir, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
     told.expect_broken(&["server"]).expect("server", "broken", "takes too long");
 }
 
@@ -532,15 +532,15 @@ fn postgres() -> server::Server {
 }
 
 #[test]
-fn a_database_is_looked_at_and_left() {
+fn a_database_is_read_and_not_changed() {
     let (dir, server) = (TestDir::new(), postgres());
     fs::create_dir_all(data(&dir)).unwrap();
     set_mode(&data(&dir), 0o700);
     let address = server.address("schema=flows&sslmode=require");
     let all = "SELECT count(*) || ' ' || coalesce(max(relname), '') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'flows'";
     let beside = server.beside().unwrap();
-    let told = look(&dir, &["--store", &address]);
-    told.expect_broken(&[]).expect("store", "ok", "PostgreSQL").expect("format", "ok", "nothing is in it yet");
+    let told = doctor(&dir, &["--store", &address]);
+    told.expect_broken(&[]).expect("store", "ok", "PostgreSQL").expect("format", "ok", "it is empty");
     told.expect("database connection", "ok", "TLS")
         .expect("database disk", "ok", "fsync is on")
         .expect("key", "ok", "none yet");
@@ -552,7 +552,7 @@ fn a_database_is_looked_at_and_left() {
     assert_eq!(beside.ask(all).unwrap(), "0 ", "no schema and no table is made");
     let store = PostgresStore::open(&address).unwrap();
     keys::of_store(&store, &dir.root().join("home/.config/mainspring/key")).unwrap();
-    let told = look(&dir, &["--deep", "--store", &address]);
+    let told = doctor(&dir, &["--deep", "--store", &address]);
     told.expect_broken(&[]).expect("format", "ok", "this build writes").expect(
         "key",
         "ok",
@@ -568,7 +568,7 @@ fn a_database_is_looked_at_and_left() {
     ] {
         server.execute(&format!("INSERT INTO flows.{rows}")).unwrap();
     }
-    let told = look(&dir, &["--store", &address]);
+    let told = doctor(&dir, &["--store", &address]);
     told.expect_broken(&["quarantine"]).expect(
         "quarantine",
         "broken",
@@ -580,18 +580,18 @@ fn a_database_is_looked_at_and_left() {
     let format = "SELECT format FROM flows.mainspring_format";
     server.execute("UPDATE flows.mainspring_format SET format = 2").unwrap();
     server.execute("ALTER TABLE flows.nodes RENAME COLUMN address TO place").unwrap();
-    let told = look(&dir, &["--deep", "--store", &address]);
+    let told = doctor(&dir, &["--deep", "--store", &address]);
     told.expect_broken(&[]).expect("format", "warning", "format 2").expect("approvals", "skipped", "older");
     told.expect("quarantine", "ok", "").expect("journals", "skipped", "older");
     assert_eq!(beside.ask(format).unwrap(), "2", "it is not brought to the newest");
     server.execute("UPDATE flows.mainspring_format SET format = 99").unwrap();
-    look(&dir, &["--store", &address]).expect_broken(&["format"]).expect("format", "broken", "this build is");
+    doctor(&dir, &["--store", &address]).expect_broken(&["format"]).expect("format", "broken", "this build is");
     server.execute("UPDATE flows.mainspring_format SET program = 'another'").unwrap();
-    look(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "another program");
+    doctor(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "another program");
 }
 
 #[test]
-fn a_node_works_on_while_its_database_is_looked_at() {
+fn a_node_continues_while_its_database_is_read() {
     let (dir, database) = (TestDir::new(), postgres());
     let address = database.address("schema=flows&sslmode=require");
     let server = Server::start(&dir, &["--store", &address]);
@@ -602,7 +602,7 @@ fn a_node_works_on_while_its_database_is_looked_at() {
         let answer = call(command, b"");
         assert_eq!(answer.exit, Some(0), "{answer:?}");
     }
-    let told = look_as(dir.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
+    let told = doctor_with(dir.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
     told.expect_broken(&[]).expect("nodes", "ok", "alive").expect(
         "key",
         "ok",
@@ -610,7 +610,7 @@ fn a_node_works_on_while_its_database_is_looked_at() {
     );
     told.expect("lock", "ok", &format!("the process {} works", server.child.id())).expect("clock", "ok", "UTC");
     told.expect("journals", "ok", "1 journal with").expect("audit logs", "ok", "of 1 organization are");
-    told.expect("server ready", "ok", "takes work");
+    told.expect("server ready", "ok", "accepts work");
     let newest = PostgresStore::inspect(&address).unwrap().newest_frame_ms().unwrap().unwrap();
     let store = PostgresStore::inspect(&address).map(|inspection| Box::new(inspection).store().unwrap()).unwrap();
     let row = store.executions(&Filter::default(), None, 1).unwrap().remove(0);
@@ -622,7 +622,7 @@ fn a_node_works_on_while_its_database_is_looked_at() {
 }
 
 #[test]
-fn a_database_that_cannot_be_used_is_said_to_be() {
+fn an_unusable_database_is_reported() {
     let (dir, server) = (TestDir::new(), postgres());
     fs::create_dir_all(data(&dir)).unwrap();
     set_mode(&data(&dir), 0o700);
@@ -632,7 +632,7 @@ fn a_database_that_cannot_be_used_is_said_to_be() {
     let as_careful = |password: &str| {
         let mut command = dir.mainspring(&[]);
         command.env("MAINSPRING_STORE", careful(password));
-        look_as(command, &[])
+        doctor_with(command, &[])
     };
     let told = as_careful("wr0ng");
     told.expect_broken(&["store"]).expect("store", "broken", "pg_hba.conf").expect("quarantine", "skipped", "no store");
@@ -651,12 +651,16 @@ fn a_database_that_cannot_be_used_is_said_to_be() {
     server.execute("ALTER ROLE careful CONNECTION LIMIT 5").unwrap();
     as_careful("s3cret").expect_broken(&[]).expect("connections", "warning", "may have 5");
     server.execute("ALTER ROLE careful SET default_transaction_read_only = on").unwrap();
-    as_careful("s3cret").expect_broken(&["store"]).expect("store", "broken", "no writes");
+    as_careful("s3cret").expect_broken(&["store"]).expect("store", "broken", "read-only");
     let plain = server.address("schema=flows&sslmode=disable");
-    look(&dir, &["--store", &plain]).expect_broken(&[]).expect("database connection", "warning", "without TLS");
-    look(&dir, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect("store", "broken", "postgres://");
+    doctor(&dir, &["--store", &plain]).expect_broken(&[]).expect("database connection", "warning", "without TLS");
+    doctor(&dir, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect(
+        "store",
+        "broken",
+        "postgres://",
+    );
     // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("postgres://u@{}/d", silent.local_addr().unwrap());
-    look(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no answer within");
+    doctor(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no response within");
 }

@@ -132,7 +132,7 @@ struct Chaos {
     restored: Vec<Restored>,
 }
 
-/// A client that starts executions until all are started or the server is gone.
+/// A client that starts executions until all are started or the server has exited.
 struct Load {
     starts: mpsc::Receiver<String>,
     thread: JoinHandle<()>,
@@ -402,7 +402,7 @@ fn marks(folder: &Path) -> BTreeMap<Attempt, usize> {
 /// Injects all faults in turn, at times drawn from a seed: a fixed number in a test run, or for
 /// `MAINSPRING_CHAOS_SECONDS` under `cargo xtask chaos`.
 #[test]
-fn whatever_befalls_an_embedded_store_what_was_acknowledged_is_there() {
+fn acknowledged_work_survives_all_faults_of_an_embedded_store() {
     let seconds = std::env::var("MAINSPRING_CHAOS_SECONDS").ok().map(|text| text.parse().expect("seconds"));
     let duration = seconds.map(Duration::from_secs);
     let (mut chaos, began) = (Chaos::new(), Instant::now());

@@ -391,7 +391,7 @@ fn a_rewound_store_lacks_pinned_heads() {
     let against = ["evidence", "pin", "--against", "pin.json", "--dir", "data"];
     let whole = call(dir.mainspring(&against), b"");
     assert!(whole.exit == Some(0) && whole.stdout.contains("all 2 heads"), "{whole:?}");
-    // The store returns to the backup: the second execution is gone.
+    // The store returns to the backup, which does not have the second execution.
     for name in ["journal.db", "journal.db-wal", "journal.db-shm"] {
         let _ = fs::remove_file(dir.root().join("data").join(name));
     }

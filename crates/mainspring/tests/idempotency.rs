@@ -51,7 +51,7 @@ fn a_repeated_key_gives_the_first_execution_of_its_workflow() {
 }
 
 #[test]
-fn a_request_that_is_refused_keeps_no_key() {
+fn a_refused_request_does_not_claim_its_key() {
     let dir = TestDir::new();
     let definition =
         yaml("name: asks\ninputSchema: {type: integer}\nsteps:\n  - {id: mark, type: bash, command: echo x >> ran}\n");
@@ -64,7 +64,7 @@ fn a_request_that_is_refused_keeps_no_key() {
 }
 
 #[test]
-fn of_many_at_the_same_moment_one_begins() {
+fn one_of_many_concurrent_requests_starts() {
     let dir = TestDir::new();
     let ship = marking("ship");
     let answers: Vec<Answer> = std::thread::scope(|scope| {

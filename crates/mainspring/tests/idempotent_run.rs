@@ -42,7 +42,7 @@ fn run(dir: &TestDir, more: &[&[&str]]) -> Answer {
 }
 
 #[test]
-fn a_run_that_differs_is_refused_and_says_in_what() {
+fn a_run_with_other_input_is_refused_with_the_difference() {
     let dir = TestDir::new();
     fs::write(dir.root().join("wf.yaml"), DEFINITION).unwrap();
     let first = run(&dir, &[SAME]);
@@ -105,7 +105,7 @@ const REQUESTS: &[(&str, &[&str], &[&str])] = &[
 ];
 
 #[test]
-fn the_executable_of_a_sandbox_tells_them_apart_too() {
+fn the_workflow_executable_detects_differences() {
     let (dir, definition) = (TestDir::new(), yaml(DEFINITION));
     let with = |more: &str| {
         let (mut whole, more) =

@@ -48,7 +48,7 @@ fn text(read: &str) -> String {
 }
 
 /// The remaining output, and the exit code.
-fn to_its_end(mut terminal: PtySession) -> (String, i32) {
+fn run_to_end(mut terminal: PtySession) -> (String, i32) {
     let printed = text(&terminal.exp_eof().unwrap());
     match terminal.process().wait().unwrap() {
         WaitStatus::Exited(_, code) => (printed, code),
@@ -57,19 +57,19 @@ fn to_its_end(mut terminal: PtySession) -> (String, i32) {
 }
 
 #[track_caller]
-fn assert_said(printed: &str, said: &[&str]) {
+fn assert_printed(printed: &str, said: &[&str]) {
     for text in said {
         assert!(printed.contains(text), "{text:?} is not said:\n{printed}");
     }
 }
 
 /// Runs the release up to its prompt, which must show the items.
-fn asked(dir: &TestDir) -> PtySession {
+fn run_to_prompt(dir: &TestDir) -> PtySession {
     fs::write(dir.root().join("wf.yaml"), RELEASE).unwrap();
     let command = dir.mainspring(&["run", "wf.yaml", "--id", "r1", "--var", "to=ann\n  ✓ all\u{1b}[2J"]);
     let mut terminal = at_a_terminal(command);
     let shown = text(&terminal.exp_string(QUESTION).unwrap());
-    assert_said(
+    assert_printed(
         &shown,
         &["release r1", "✓ count", "Send 42 invoices to ann", "\"count\": \"42\"", r#""to": "ann\n  ✓ all\u001b[2J""#],
     );
@@ -86,12 +86,12 @@ fn kept(dir: &TestDir) -> (String, Value, bool) {
 #[test]
 fn yes_approves_and_continues() {
     let dir = TestDir::new();
-    let mut terminal = asked(&dir);
+    let mut terminal = run_to_prompt(&dir);
     terminal.send_line("what?").unwrap();
     terminal.exp_string(QUESTION).expect("what is no answer is asked again");
     terminal.send_line("y").unwrap();
-    let (printed, exit) = to_its_end(terminal);
-    assert_said(&printed, &["approve by", "✓ send", "r1 completed"]);
+    let (printed, exit) = run_to_end(terminal);
+    assert_printed(&printed, &["approve by", "✓ send", "r1 completed"]);
     assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (0, "ok", true));
     let events = call(dir.mainspring(&["tail", "r1", "--json"]), b"");
     assert!(events.stdout.contains("approval.approved"), "{events:?}");
@@ -100,55 +100,55 @@ fn yes_approves_and_continues() {
 #[test]
 fn no_denies_and_cancels() {
     let dir = TestDir::new();
-    let mut terminal = asked(&dir);
+    let mut terminal = run_to_prompt(&dir);
     terminal.send_line("no").unwrap();
-    let (printed, exit) = to_its_end(terminal);
-    assert_said(&printed, &["deny by", "r1 cancelled", "approval_denied"]);
+    let (printed, exit) = run_to_end(terminal);
+    assert_printed(&printed, &["deny by", "r1 cancelled", "approval_denied"]);
     assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (0, "cancelled", false));
 }
 
 /// "Later", the end of input and Ctrl-C leave the approval open and print how to continue, which then works.
 #[test]
-fn whoever_does_not_decide_leaves_the_gate_open() {
+fn an_undecided_prompt_leaves_the_gate_open() {
     for leave in ["later", "end", "interrupt"] {
         let dir = TestDir::new();
-        let mut terminal = asked(&dir);
+        let mut terminal = run_to_prompt(&dir);
         match leave {
             "later" => drop(terminal.send_line("l").unwrap()),
             "end" => terminal.send_control('d').unwrap(),
             _ => terminal.send_control('c').unwrap(),
         }
-        let (printed, exit) = to_its_end(terminal);
-        assert_said(&printed, &["r1 waiting_approval", "mainspring approve r1", "mainspring deny r1"]);
+        let (printed, exit) = run_to_end(terminal);
+        assert_printed(&printed, &["r1 waiting_approval", "mainspring approve r1", "mainspring deny r1"]);
         assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (0, "needs_approval", false), "{leave}");
         // The same or another person returns, and is prompted again.
         let mut terminal = at_a_terminal(dir.mainspring(&["resume", "r1"]));
         terminal.exp_string(QUESTION).unwrap();
         terminal.send_line("yes").unwrap();
-        assert_eq!(to_its_end(terminal).1, 0);
+        assert_eq!(run_to_end(terminal).1, 0);
         assert_eq!((kept(&dir).0.as_str(), kept(&dir).2), ("ok", true), "{leave}");
     }
 }
 
 /// The prompt of a child appears at the terminal of its parent's run.
 #[test]
-fn a_child_asks_at_the_terminal_of_its_parent() {
+fn a_childs_approval_is_prompted_at_the_parents_terminal() {
     for (answer, expected) in [("y", (0, "ok", true)), ("n", (0, "cancelled", false))] {
         let dir = TestDir::new();
         let child = "steps:\n  - {id: gate, type: approval, prompt: Child?}\n  - {id: work, type: bash, command: echo >> log}\n";
         fs::write(dir.root().join("child.yaml"), child).unwrap();
         fs::write(dir.root().join("wf.yaml"), "steps: [{id: sub, type: subworkflow, workflow: child}]\n").unwrap();
         let mut terminal = at_a_terminal(dir.mainspring(&["run", "wf.yaml", "--id", "r1"]));
-        assert_said(&text(&terminal.exp_string(QUESTION).unwrap()), &["Child?"]);
+        assert_printed(&text(&terminal.exp_string(QUESTION).unwrap()), &["Child?"]);
         terminal.send_line(answer).unwrap();
-        let (printed, exit) = to_its_end(terminal);
+        let (printed, exit) = run_to_end(terminal);
         assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), expected, "{printed}");
     }
 }
 
 /// Without a terminal there is no prompt.
 #[test]
-fn without_a_terminal_nobody_is_asked() {
+fn no_prompt_appears_without_a_terminal() {
     let dir = TestDir::new();
     fs::write(dir.root().join("wf.yaml"), RELEASE).unwrap();
     let answer = call(dir.mainspring(&["run", "wf.yaml", "--var", "to=ann"]), b"y\n");
@@ -166,11 +166,14 @@ fn ctrl_c_stops_attempts_and_prints_how_to_resume() {
     let mut terminal = at_a_terminal(dir.mainspring(&["run", "wf.yaml", "--id", "r1"]));
     assert_eq!(fs::read_to_string(dir.root().join("begun")).unwrap(), "begun\n");
     terminal.send_control('c').unwrap();
-    let (printed, exit) = to_its_end(terminal);
-    assert_said(&printed, &["stopping what runs", "interrupted; nothing is lost", "`mainspring resume r1` continues"]);
+    let (printed, exit) = run_to_end(terminal);
+    assert_printed(
+        &printed,
+        &["stopping running steps", "interrupted; nothing is lost", "`mainspring resume r1` continues"],
+    );
     assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (40, "running", false));
-    let (printed, exit) = to_its_end(at_a_terminal(dir.mainspring(&["resume", "r1"])));
-    assert_said(&printed, &["✓ a", "r1 completed"]);
+    let (printed, exit) = run_to_end(at_a_terminal(dir.mainspring(&["resume", "r1"])));
+    assert_printed(&printed, &["✓ a", "r1 completed"]);
     assert_eq!((exit, fs::read_to_string(dir.root().join("log")).unwrap().as_str()), (0, "done\n"));
 }
 
@@ -181,7 +184,7 @@ fn long_names_are_cut_at_a_terminal_and_whole_in_a_pipe() {
     fs::write(dir.root().join("wf.yaml"), "steps: [{id: gate, type: approval}]\n").unwrap();
     let id = "long-".repeat(30);
     assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", &id]), b"").exit, Some(0));
-    let (printed, _) = to_its_end(at_a_terminal(dir.mainspring(&["list"])));
+    let (printed, _) = run_to_end(at_a_terminal(dir.mainspring(&["list"])));
     assert!(printed.contains("…  waiting_approval") && !printed.contains(&id), "{printed}");
     for flags in [&["list"][..], &["list", "--json"]] {
         let piped = call(dir.mainspring(flags), b"").stdout;

@@ -66,7 +66,7 @@ struct Certain {
 }
 
 #[test]
-fn killed_at_random_moments_it_completes_and_repeats_nothing_that_has_a_receipt() {
+fn random_kills_repeat_no_attempt_with_a_receipt() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (kills, seed) = (number("MAINSPRING_KILLS").unwrap_or(50), number("MAINSPRING_SEED").unwrap_or(20_260_101));
     println!("MAINSPRING_SEED={seed} MAINSPRING_KILLS={kills}");
@@ -85,7 +85,7 @@ fn killed_until_it_completes(dice: &mut Dice, kills: u64) -> u64 {
     let mut certain = Vec::new();
     let mut seen = BTreeSet::new();
     let mut done = 0;
-    while done < kills && killed_on_its_way(&dir, &definition, dice, &mut seen) {
+    while done < kills && kill_during_run(&dir, &definition, dice, &mut seen) {
         done += 1;
         certain.push(Certain { settled: settled(&dir), log_lines: dir.file("log").lines().count() });
     }
@@ -107,7 +107,7 @@ fn make_pipe(dir: &TestDir, name: &str) {
 }
 
 /// Runs and kills. Returns false if the execution ended before.
-fn killed_on_its_way(dir: &TestDir, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> bool {
+fn kill_during_run(dir: &TestDir, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> bool {
     let mut child = spawn_and_wait(dir, definition, dice, seen);
     child.kill().unwrap();
     !child.wait().unwrap().success()
@@ -212,7 +212,7 @@ fn killed_while_hanging(dir: &TestDir, definition: &Value) {
 }
 
 #[test]
-fn interrupted_and_to_fail_it_fails() {
+fn on_interrupt_fail_fails() {
     let (dir, definition) = (TestDir::new(), hanging("fail"));
     killed_while_hanging(&dir, &definition);
     let answer = dir.ran("e", &definition).expect(40, "failed");
@@ -222,7 +222,7 @@ fn interrupted_and_to_fail_it_fails() {
 }
 
 #[test]
-fn interrupted_and_to_retry_it_is_tried_again_at_once() {
+fn on_interrupt_retry_retries_immediately() {
     let (dir, definition) = (TestDir::new(), hanging("retry"));
     killed_while_hanging(&dir, &definition);
     dir.ran("e", &definition).expect(0, "ok");
@@ -230,7 +230,7 @@ fn interrupted_and_to_retry_it_is_tried_again_at_once() {
 }
 
 #[test]
-fn interrupted_and_to_ask_a_person_decides() {
+fn on_interrupt_ask_opens_an_approval() {
     for (decision, exit, status, tries) in [("approve", 0, "ok", "1\n2\n"), ("deny", 40, "failed", "1\n")] {
         let (dir, definition) = (TestDir::new(), hanging("ask"));
         killed_while_hanging(&dir, &definition);
@@ -248,7 +248,7 @@ fn interrupted_and_to_ask_a_person_decides() {
 }
 
 #[test]
-fn sigterm_cancels_what_runs_and_the_execution() {
+fn sigterm_cancels_attempts_and_the_execution() {
     let (dir, definition) = (TestDir::new(), hanging_twice());
     make_pipe(&dir, "begun");
     make_pipe(&dir, "never");
@@ -309,7 +309,7 @@ if [ "$MAINSPRING_ATTEMPT" = 1 ]; then sleep 300 & echo $$ > begun; read < never
 }
 
 #[test]
-fn asked_to_stop_at_random_moments_nothing_is_left_running() {
+fn random_stop_requests_leave_no_process() {
     let (mut dice, mut stops, mut executions) = (Dice(4711), 0, 0);
     while stops < STOPS {
         executions += 1;

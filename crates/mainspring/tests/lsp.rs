@@ -150,7 +150,7 @@ fn diagnostics_come_with_an_open_text() {
 }
 
 #[test]
-fn completion_of_keys_types_words_and_references() {
+fn completion_of_keys_types_values_and_references() {
     let mut client = Client::start();
     let mut check = |text: &str, has: &[&str], lacks: &[&str]| {
         let labels = client.complete(text);

@@ -25,7 +25,7 @@ fn with(files: &[(&str, &str)]) -> TestDir {
 }
 
 #[track_caller]
-fn assert_said(printed: &str, said: &[&str]) {
+fn assert_printed(printed: &str, said: &[&str]) {
     for text in said {
         assert!(printed.contains(text), "{text:?} is not said:\n{printed}");
     }
@@ -33,7 +33,7 @@ fn assert_said(printed: &str, said: &[&str]) {
 
 /// A child that fails the first time: each attempt of the step runs an execution of its own.
 #[test]
-fn a_step_names_the_execution_that_it_runs() {
+fn a_subworkflow_step_names_its_execution() {
     let child = "steps:\n  - {id: a, type: bash, command: '[ -e there ] || { touch there; exit 3; }'}\n  - {id: gate, type: approval}\n";
     let parent = "steps: [{id: sub, type: subworkflow, workflow: child, retry: {maxAttempts: 2, initialDelayMs: 1, retryOn: [failed]}}]\n";
     let dir = with(&[("child.yaml", child), ("wf.yaml", parent)]);
@@ -45,10 +45,10 @@ fn a_step_names_the_execution_that_it_runs() {
         assert_eq!(mainspring(&dir, &["show", child, "--json"]).text("status"), status);
     }
     for printed in [ran.stdout, mainspring(&dir, &["tail", "p1"]).stdout] {
-        assert_said(&printed, &[&format!("sub  runs {}", children[0]), &format!("attempt 2, runs {}", children[1])]);
+        assert_printed(&printed, &[&format!("sub  runs {}", children[0]), &format!("attempt 2, runs {}", children[1])]);
     }
     let printed = mainspring(&dir, &["show", "p1"]).stdout;
-    assert_said(&printed, &[&format!("  ran {}", children[0]), &format!("sub #2  runs {}", children[1])]);
+    assert_printed(&printed, &[&format!("  ran {}", children[0]), &format!("sub #2  runs {}", children[1])]);
 }
 
 const GRAPH: &str = "
@@ -75,7 +75,7 @@ edges:
 ";
 
 #[test]
-fn what_no_edge_leads_to_says_what_was_in_the_way() {
+fn skipped_steps_name_the_blocking_condition() {
     let dir = with(&[("wf.yaml", GRAPH)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--id", "e1", "--json"]);
     let steps = ran.at("steps");
@@ -93,14 +93,14 @@ fn what_no_edge_leads_to_says_what_was_in_the_way() {
         assert_eq!(at(step, "because"), words);
     }
     let shown = mainspring(&dir, &["show", "e1", "--verbose"]).stdout;
-    assert_said(&shown, &["b  0 ms  no edge leads to it: `a` failed\n"]);
+    assert_printed(&shown, &["b  0 ms  no edge leads to it: `a` failed\n"]);
 }
 
 #[test]
-fn a_wait_says_which_signal_it_is_for() {
+fn a_wait_names_its_signal() {
     let dir = with(&[("wf.yaml", "steps: [{id: w, type: signal, signal: paid, timeoutMs: 1}]\n")]);
     let ran = mainspring(&dir, &["run", "wf.yaml"]);
-    assert_said(&ran.stdout, &["w  waits for the signal paid, at most 1 ms\n"]);
+    assert_printed(&ran.stdout, &["w  waits for the signal paid, at most 1 ms\n"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn steps_are_counted_as_they_were_written() {
         [(each, "2 steps, sha256"), ("steps: [{id: a, type: bash, command: 'true'}]\n", "1 step, sha256")]
     {
         let dir = with(&[("wf.yaml", text)]);
-        assert_said(&mainspring(&dir, &["validate", "wf.yaml"]).stdout, &[said]);
+        assert_printed(&mainspring(&dir, &["validate", "wf.yaml"]).stdout, &[said]);
     }
 }
 
@@ -119,19 +119,19 @@ fn a_failure_in_a_round_names_the_round() {
     let each = "steps:\n  - {id: b, type: bash, forEach: {ref: '@vars.list'}, env: {N: '@item'}, command: exit $N}\n";
     let dir = with(&[("wf.yaml", each)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--var", "list=[0,3]"]);
-    assert_said(&ran.stdout, &["  bash_exit_code:3 in `b[1]`: "]);
+    assert_printed(&ran.stdout, &["  bash_exit_code:3 in `b[1]`: "]);
 }
 
 /// No displayed line has trailing blanks, even if a step has printed some.
 #[test]
-fn no_line_ends_with_blanks() {
+fn lines_have_no_trailing_spaces() {
     let text = "steps:\n  - {id: c, type: code, code: 'export default () => { console.log(\"\"); console.log(\"a \\n\\nb\"); }'}\n  - {id: gate, type: approval, prompt: \"one \\n\\ntwo\"}\n";
     let dir = with(&[("wf.yaml", text)]);
     for arguments in
         [&["run", "wf.yaml", "--id", "e1"][..], &["show", "e1"], &["show", "e1", "--verbose"], &["tail", "e1"]]
     {
         let printed = mainspring(&dir, arguments).stdout;
-        assert_said(&printed, &["two"]);
+        assert_printed(&printed, &["two"]);
         assert!(printed.lines().all(|line| line.trim_end() == line), "{arguments:?}: {printed:?}");
     }
 }
@@ -144,9 +144,9 @@ steps:
   - {id: a, type: bash, env: {N: '@input.n'}, command: 'printf %s \"$N\"'}
 ";
 
-/// If the schema wants an object and none is given, the defaults of its properties apply.
+/// If the schema requires an object and none is given, the defaults of its properties apply.
 #[test]
-fn no_input_is_an_empty_object_where_one_is_wanted() {
+fn a_missing_input_is_an_empty_object_if_the_schema_needs_one() {
     let dir = with(&[("wf.yaml", SCHEMA), ("list.yaml", &SCHEMA.replace("type: object", "type: [object, string]"))]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--json"]);
     assert_eq!(ran.text("steps.0.output.stdout"), "3", "{ran:?}");
@@ -155,11 +155,11 @@ fn no_input_is_an_empty_object_where_one_is_wanted() {
 }
 
 #[test]
-fn all_that_does_not_fit_is_told() {
+fn all_mismatches_are_listed() {
     let dir = with(&[("wf.yaml", SCHEMA)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--input", r#"{"n": "x", "s": 1, "t": 2}"#]);
     assert_eq!(ran.exit, Some(10), "{ran:?}");
-    assert_said(&ran.stderr, &["in 3 places", "`n`: ", "`s`: ", "`t`: "]);
+    assert_printed(&ran.stderr, &["in 3 places", "`n`: ", "`s`: ", "`t`: "]);
 }
 
 #[test]
@@ -173,17 +173,17 @@ fn calls_are_bounded_by_a_flag() {
     assert_eq!(verified.exit, Some(0), "{verified:?}");
     let otherwise = mainspring(&dir, &["run", "wf.yaml", "--id", "e1", "--max-calls", "5"]);
     assert_eq!(otherwise.exit, Some(20), "{otherwise:?}");
-    assert_said(&otherwise.stderr, &["the bound on calls was 1 and is now 5"]);
+    assert_printed(&otherwise.stderr, &["the bound on calls was 1 and is now 5"]);
 }
 
 #[test]
-fn an_address_that_is_refused_says_how_it_is_allowed() {
+fn a_refused_address_names_the_setting_that_allows_it() {
     let http = "steps: [{id: a, type: http, url: 'http://127.0.0.1:9/x', retry: {maxAttempts: 1}}]\n";
     let dir = with(&[("wf.yaml", http)]);
     let ran = mainspring(&dir, &["run", "wf.yaml", "--json"]);
     assert_eq!(ran.text("error.code"), "http_address_refused");
     let entry = "MAINSPRING_HTTP_ALLOW=127.0.0.1:9";
-    assert_said(&ran.text("error.message"), &[entry]);
+    assert_printed(&ran.text("error.message"), &[entry]);
     let mut command = dir.mainspring(&["run", "wf.yaml", "--json"]);
     command.env("MAINSPRING_HTTP_ALLOW", entry.split_once('=').unwrap().1);
     assert_ne!(call(command, b"").text("error.code"), "http_address_refused");
@@ -205,7 +205,7 @@ fn executions_that_were_not_delegated_are_not_resumed() {
 /// A child that its parent does not wait for ends before the process does, and the message names it as such a
 /// child.
 #[test]
-fn what_was_started_and_is_not_waited_for_is_told_as_that() {
+fn detached_children_are_reported_as_such() {
     let child = "steps: [{id: a, type: bash, command: 'read -r line < go; echo $line >> log'}]\n";
     let parent = "steps: [{id: sub, type: subworkflow, workflow: child, wait: false}]\n";
     let dir = with(&[("child.yaml", child), ("wf.yaml", parent)]);
@@ -214,7 +214,7 @@ fn what_was_started_and_is_not_waited_for_is_told_as_that() {
     let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
     BufReader::new(run.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
-    assert_said(&told, &["continuing with a workflow that was started and is not waited for"]);
+    assert_printed(&told, &["continuing with a workflow that was started and is not waited for"]);
     fs::write(dir.root().join("go"), "done\n").unwrap();
     assert!(run.wait().unwrap().success());
     assert_eq!(fs::read_to_string(dir.root().join("log")).unwrap(), "done\n");
@@ -222,7 +222,7 @@ fn what_was_started_and_is_not_waited_for_is_told_as_that() {
 
 /// A range of a long execution's attempts can be shown, with their total number.
 #[test]
-fn what_an_execution_did_is_shown_in_parts() {
+fn show_prints_a_range_of_attempts() {
     let definition = "steps: [{id: all, type: loop, while: {ref: '@index', lt: 9}, steps: [{id: c, type: conditional, condition: true, then: []}]}]";
     let dir = with(&[("wf.yaml", definition)]);
     mainspring(&dir, &["run", "wf.yaml", "--id", "e", "--max-steps", "100"]);
@@ -237,7 +237,7 @@ fn what_an_execution_did_is_shown_in_parts() {
         (["--skip", "99", "--limit", "4"], "none of 10 attempts\n"),
     ] {
         let shown = mainspring(&dir, &[&["show", "e"][..], &arguments].concat()).stdout;
-        assert_said(&shown, &[said]);
+        assert_printed(&shown, &[said]);
     }
 }
 
@@ -252,8 +252,8 @@ fn strict_validation_refuses_warnings() {
         assert_eq!(answer.exit, Some(exit), "{arguments:?}: {answer:?}");
         answer
     };
-    assert_said(&exits(&["validate", "warned.yaml"], 0).stderr, &["warning[step_never_runs]"]);
-    assert_said(&exits(&["validate", "--strict", "warned.yaml"], 10).stderr, &["--strict", "step_never_runs"]);
+    assert_printed(&exits(&["validate", "warned.yaml"], 0).stderr, &["warning[step_never_runs]"]);
+    assert_printed(&exits(&["validate", "--strict", "warned.yaml"], 10).stderr, &["--strict", "step_never_runs"]);
     assert!(exits(&["validate", "--strict", "allowed.yaml"], 0).stderr.is_empty());
     let refused = exits(&["validate", "--strict", "--json", "warned.yaml"], 10);
     assert_eq!(refused.text("status"), "invalid");
@@ -270,7 +270,7 @@ fn strict_validation_refuses_warnings() {
 
 /// `finally` runs after a failure and after a cancel, and `--force` skips it, in both executables.
 #[test]
-fn cleanup_runs_whatever_the_end_is() {
+fn cleanup_runs_after_every_outcome() {
     let text = "steps:\n  - {id: make, type: bash, command: touch made}\n  - {id: gate, type: approval}\n\
                 finally:\n  - {id: remove, type: bash, env: {END: '@ctx.outcome'}, command: 'rm made; echo \"$END\" > end'}\n";
     let failing = text.replace("type: approval", "type: bash, command: exit 3");

@@ -229,7 +229,7 @@ fn executions_of_a_killed_node_continue_on_another() {
 }
 
 #[test]
-fn a_node_that_stood_still_begins_nothing_that_is_another_s() {
+fn a_suspended_node_starts_nothing_of_other_owners() {
     let mut fleet = Fleet::new();
     let (first, second) = (fleet.node(), fleet.node());
     first.wait_until(|held| held == PARTITIONS / 2);
@@ -274,7 +274,7 @@ fn a_foreign_frame_quarantines_one_execution_and_the_others_continue() {
 }
 
 #[test]
-fn a_node_that_is_asked_to_stop_leaves_at_once() {
+fn a_stopped_node_releases_its_partitions_immediately() {
     let mut fleet = Fleet::new();
     let (mut first, second) = (fleet.node(), fleet.node());
     first.wait_until(|held| held == PARTITIONS / 2);
@@ -303,7 +303,7 @@ fn joined(executions: usize) -> (Fleet, Node, Node, BTreeSet<ExecutionKey>) {
 }
 
 #[test]
-fn a_node_that_joins_gets_its_share_of_what_runs_and_nothing_is_interrupted() {
+fn a_joining_node_gets_partitions_without_interruptions() {
     let (fleet, _first, _second, executions) = joined(40);
     fs::write(fleet.dir.root().join("go"), "").unwrap();
     fleet.wait_for(&executions, "completed", 40);
@@ -311,7 +311,7 @@ fn a_node_that_joins_gets_its_share_of_what_runs_and_nothing_is_interrupted() {
 }
 
 #[test]
-fn what_runs_at_the_node_that_gave_it_up_is_stopped_there() {
+fn attempts_on_the_previous_owner_are_stopped_by_a_cancel() {
     let (fleet, _first, _second, executions) = joined(40);
     let cancel = Input::Cancel { by: "me".into(), reason: "enough".into() };
     for execution in &executions {
@@ -322,7 +322,7 @@ fn what_runs_at_the_node_that_gave_it_up_is_stopped_there() {
 }
 
 #[test]
-fn what_ran_at_the_node_that_gave_it_up_is_done_again_when_that_is_killed() {
+fn attempts_of_a_killed_previous_owner_are_repeated() {
     let (fleet, first, second, executions) = joined(40);
     drop(first);
     second.wait_until(|held| held == PARTITIONS);
@@ -332,7 +332,7 @@ fn what_ran_at_the_node_that_gave_it_up_is_done_again_when_that_is_killed() {
 }
 
 #[test]
-fn a_server_that_dies_and_comes_back_loses_nothing() {
+fn a_database_restart_loses_nothing() {
     let mut fleet = Fleet::new();
     let (first, second) = (fleet.node(), fleet.node());
     first.wait_until(|held| held == PARTITIONS / 2);
@@ -366,7 +366,7 @@ impl Drop for Mounted {
 
 /// The database is on a small tmpfs, if the machine permits the mount.
 #[test]
-fn a_full_disk_of_the_server_loses_nothing() {
+fn a_full_database_disk_loses_nothing() {
     let dir = TestDir::new();
     let disk = dir.root().join("disk");
     fs::create_dir(&disk).unwrap();
@@ -394,7 +394,7 @@ fn a_full_disk_of_the_server_loses_nothing() {
             Err(why) => break why.to_string(),
         }
     };
-    assert!(refused.contains("make room on the server's disk"), "{refused}");
+    assert!(refused.contains("free space on the server's disk"), "{refused}");
     fs::remove_file(&balloon).unwrap();
     fleet.wait_for(&executions, "completed", executions.len());
     fleet.check(&executions);
@@ -402,7 +402,7 @@ fn a_full_disk_of_the_server_loses_nothing() {
 
 /// Commands of a newer release do not change a store that nodes of an older one use.
 #[test]
-fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_living_nodes() {
+fn only_the_upgrade_command_upgrades_and_not_under_live_nodes() {
     let server = Server::start(Options { fsync: false, ..Options::default() }).unwrap();
     let (scratch, dir) = (server.scratch(), TestDir::new());
     let beside = scratch.beside().unwrap();
@@ -473,7 +473,7 @@ impl Fleet {
                 let dead = || self.store.cluster_view().unwrap().nodes.len() == 2;
                 let began = Instant::now();
                 while !dead() {
-                    assert!(began.elapsed() < BOUND, "a node that stands still counts as living");
+                    assert!(began.elapsed() < BOUND, "a suspended node counts as alive");
                     std::thread::yield_now();
                 }
                 nodes[which].signal(Signal::CONT);
@@ -518,7 +518,7 @@ const POSTED_AT_A_TIME: usize = 12;
 /// Injects all faults in turn, on nodes drawn from a seed: a fixed number in a test run, or for
 /// `MAINSPRING_CHAOS_SECONDS` under `cargo xtask chaos`.
 #[test]
-fn whatever_befalls_three_nodes_every_execution_ends() {
+fn every_execution_ends_under_all_faults_of_three_nodes() {
     let seconds = std::env::var("MAINSPRING_CHAOS_SECONDS").ok().map(|text| text.parse().expect("seconds"));
     let duration = seconds.map(Duration::from_secs);
     let (mut fleet, began) = (Fleet::new(), Instant::now());
@@ -546,7 +546,7 @@ fn whatever_befalls_three_nodes_every_execution_ends() {
 /// A measurement: a node processes a backlog of more than a gigabyte with less than a gigabyte of memory.
 #[test]
 #[ignore = "writes more than a gigabyte; run it by name"]
-fn a_backlog_of_a_gigabyte_is_taken_in_with_less_memory() {
+fn a_backlog_of_a_gigabyte_is_processed_with_less_memory() {
     const STARTS: usize = 300;
     const BYTES: usize = 3_750_000;
     let mut fleet = Fleet::of("name: waits\nsteps:\n  - {id: s, type: signal, signal: go}\n");

@@ -53,7 +53,7 @@ fn check(what: &str, printed: &str) {
 }
 
 #[test]
-fn no_name_and_no_text_passes_for_a_line_of_ours() {
+fn names_and_texts_cannot_imitate_output_lines() {
     let dir = TestDir::new();
     fs::write(dir.root().join("wf.json"), compact(&definition())).unwrap();
     for arguments in [

@@ -75,7 +75,7 @@ fn a_change_is_proposed_after_mistakes_are_fixed() {
 }
 
 #[test]
-fn without_a_usable_answer_nothing_is_proposed() {
+fn unusable_answers_create_no_proposal() {
     let bash = "constraints: {allowSelfModification: true}\nsteps: [{id: wait, type: bash, command: id}]\n";
     for (text, expected) in [
         ("{\"approve\": true}".to_string(), "`workflow` is missing"),
@@ -90,7 +90,7 @@ fn without_a_usable_answer_nothing_is_proposed() {
 }
 
 #[test]
-fn wrong_requests_ask_no_model() {
+fn invalid_requests_call_no_model() {
     let dir = folder(&[("", answer(CHANGED))]);
     let hash = hash_of(&value(BASE));
     let closed = "steps: [{id: wait, type: sleep, durationMs: 1}]\n";

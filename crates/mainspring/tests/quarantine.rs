@@ -1,5 +1,5 @@
 //! Executions with damaged journals: their parents continue, and operators release or end them. Erased values are
-//! gone, listed, and proven by notes.
+//! removed, listed, and proven by notes.
 
 use std::{fs, path::PathBuf};
 
@@ -103,7 +103,7 @@ fn a_parent_of_a_quarantined_child_continues_and_fails() {
 }
 
 #[test]
-fn a_quarantined_execution_is_ended_by_an_operator_and_the_end_is_proven() {
+fn an_operator_ends_a_quarantined_execution_with_proof() {
     let dir = dir();
     let (id, _) = damaged(&dir, 0);
     let refused = mainspring(&dir, &["quarantine", "end", &id, "--reason", "not yet"]);
@@ -128,7 +128,7 @@ fn a_quarantined_execution_is_ended_by_an_operator_and_the_end_is_proven() {
 }
 
 #[test]
-fn a_release_verifies_first_and_cancels_what_nobody_waits_for() {
+fn a_release_verifies_and_cancels_executions_without_waiters() {
     let dir = dir();
     let (id, frame) = damaged(&dir, 0);
     mainspring(&dir, &["resume", "p1", "--json"]);
@@ -136,7 +136,7 @@ fn a_release_verifies_first_and_cancels_what_nobody_waits_for() {
     assert_eq!(refused.exit, Some(40), "it is broken still: {refused:?}");
     repair(&dir, &id, 0, &frame);
     let released = fine(&dir, &["quarantine", "release", &id, "--reason", "repaired", "--json"]);
-    assert_eq!(released.text("status"), "cancelled", "its parent has failed meanwhile");
+    assert_eq!(released.text("status"), "cancelled", "its parent has failed in the meantime");
     mainspring(&dir, &["resume", "--all"]);
     assert_eq!(child(&dir), (id.clone(), "cancelled".to_string()));
     fine(&dir, &["verify", &id]);

@@ -26,11 +26,11 @@ const LOOKS: &[&[&str]] = &[
 ];
 
 /// All files and folders below a folder, except for the WAL and its index, which the last reader leaves empty.
-fn everything(folder: &Path) -> BTreeSet<PathBuf> {
+fn files_below(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.path().is_dir() {
-            found.extend(everything(&entry.path()));
+            found.extend(files_below(&entry.path()));
         }
         if !entry.file_name().to_string_lossy().starts_with("journal.db-") {
             found.insert(entry.path());
@@ -42,9 +42,9 @@ fn everything(folder: &Path) -> BTreeSet<PathBuf> {
 /// Runs a call that must change nothing, and checks its exit code and message.
 #[track_caller]
 fn check(dir: &TestDir, arguments: &[&str], exit: i32, said: &[&str]) {
-    let before = everything(dir.root());
+    let before = files_below(dir.root());
     let answer = call(dir.mainspring(arguments), b"");
-    assert_eq!(everything(dir.root()), before, "{arguments:?}: something was made, or is gone");
+    assert_eq!(files_below(dir.root()), before, "{arguments:?}: something was made, or is gone");
     assert_eq!(answer.exit, Some(exit), "{arguments:?}: {answer:?}");
     for text in said {
         assert!(answer.stderr.contains(text), "{arguments:?}: {text:?} is not said: {answer:?}");
@@ -71,14 +71,14 @@ fn key(dir: &TestDir) -> PathBuf {
 }
 
 #[test]
-fn where_nothing_ever_ran() {
+fn read_commands_fail_without_a_data_folder() {
     for arguments in LOOKS {
         check(&TestDir::new(), arguments, 10, &["there are no executions in", "mainspring run FILE"]);
     }
 }
 
 #[test]
-fn in_a_folder_of_nothing_or_of_something_else() {
+fn read_commands_fail_in_a_folder_without_a_store() {
     let dir = TestDir::new();
     fs::create_dir_all(state(&dir)).unwrap();
     for arguments in LOOKS {
@@ -90,7 +90,7 @@ fn in_a_folder_of_nothing_or_of_something_else() {
 
 /// A failed run leaves a store without executions.
 #[test]
-fn in_a_store_without_executions() {
+fn read_commands_fail_in_a_store_without_executions() {
     let dir = with_an_execution();
     let store = rusqlite::Connection::open(state(&dir).join("journal.db")).unwrap();
     store.execute_batch("DELETE FROM executions; DELETE FROM heads; DELETE FROM frames").unwrap();
@@ -103,7 +103,7 @@ fn in_a_store_without_executions() {
 }
 
 #[test]
-fn what_is_there_is_only_looked_at() {
+fn read_commands_change_nothing() {
     let dir = with_an_execution();
     for arguments in LOOKS {
         check(&dir, arguments, 0, &[]);
@@ -113,18 +113,18 @@ fn what_is_there_is_only_looked_at() {
 
 /// A new key would be useless, so a missing key is an error.
 #[test]
-fn a_missing_key_is_missed() {
+fn a_missing_key_is_an_error() {
     let dir = with_an_execution();
     fs::remove_file(key(&dir)).unwrap();
     for arguments in
         LOOKS.iter().chain(&[&["run", "wf.yaml", "--id", "e1"][..], &["approve", "e1"], &["resume", "--all"]])
     {
-        check(&dir, arguments, 40, &["/mainspring/key", "is not there", "MAINSPRING_KEY_FILE"]);
+        check(&dir, arguments, 40, &["/mainspring/key", "is missing", "MAINSPRING_KEY_FILE"]);
     }
 }
 
 #[test]
-fn definitions_are_looked_at_without_a_home() {
+fn validate_and_plan_need_no_data_folder() {
     let dir = TestDir::new();
     fs::write(dir.root().join("wf.yaml"), DEFINITION).unwrap();
     check(&dir, &["validate", "wf.yaml"], 0, &[]);
@@ -134,15 +134,15 @@ fn definitions_are_looked_at_without_a_home() {
 
 /// The executable `workflow` needs its key as well.
 #[test]
-fn a_resume_makes_no_key() {
+fn resume_creates_no_key() {
     let dir = TestDir::new();
     let definition = support::yaml(DEFINITION);
     let token = dir.ran("e", &definition).expect(0, "needs_approval").text("requiresApproval.resumeToken");
     fs::remove_file(key(&dir)).unwrap();
-    let before = everything(dir.root());
+    let before = files_below(dir.root());
     let answer = dir.resumed("e", &token, "approve").expect(40, "failed");
-    assert!(answer.text("error.message").contains("is not there"), "{answer:?}");
+    assert!(answer.text("error.message").contains("is missing"), "{answer:?}");
     let answer = dir.ran("e", &definition).expect(40, "failed");
-    assert!(answer.text("error.message").contains("is not there"), "{answer:?}");
-    assert_eq!(everything(dir.root()), before);
+    assert!(answer.text("error.message").contains("is missing"), "{answer:?}");
+    assert_eq!(files_below(dir.root()), before);
 }

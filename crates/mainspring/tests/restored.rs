@@ -55,7 +55,7 @@ fn run(dir: &TestDir, id: &str) -> Child {
     child
 }
 
-fn let_go(dir: &TestDir) {
+fn release(dir: &TestDir) {
     fs::OpenOptions::new().write(true).open(dir.root().join("pipe")).unwrap().write_all(b"go\n").unwrap();
 }
 
@@ -88,7 +88,7 @@ fn a_script_that_ended_after_the_backup_is_not_run_again() {
     let dir = dir(PAYS);
     let child = run(&dir, "e1");
     let backup = back_up(&dir, "backup.db");
-    let_go(&dir);
+    release(&dir);
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
     restore(&dir, &backup);
     check_interrupted(&dir, "e1", 1);
@@ -96,7 +96,7 @@ fn a_script_that_ended_after_the_backup_is_not_run_again() {
 
 /// A killed process writes nothing at its end.
 #[test]
-fn nor_after_a_kill() {
+fn an_ended_script_is_not_run_again_after_restore_and_kill() {
     let dir = dir(PAYS);
     fs::write(
         dir.root().join("wf.yaml"),
@@ -105,35 +105,35 @@ fn nor_after_a_kill() {
     .unwrap();
     let mut child = run(&dir, "e1");
     let backup = back_up(&dir, "backup.db");
-    let_go(&dir);
+    release(&dir);
     wait("the second step", || paid(&dir) == 2);
     child.kill().unwrap();
     child.wait().unwrap();
     restore(&dir, &backup);
     check_interrupted(&dir, "e1", 2);
     // The second script belongs to an attempt that the restored store does not contain.
-    let_go(&dir);
+    release(&dir);
 }
 
 /// The first processes after the restore run other executions, and a later one loads this one.
 #[test]
-fn nor_by_a_later_process_than_the_first() {
+fn an_ended_script_is_not_run_again_by_a_later_process() {
     let dir = dir(PAYS);
     let child = run(&dir, "e1");
     let backup = back_up(&dir, "backup.db");
-    let_go(&dir);
+    release(&dir);
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
     restore(&dir, &backup);
     for id in ["e2", "e3"] {
         let child = run(&dir, id);
-        let_go(&dir);
+        release(&dir);
         assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
     }
     check_interrupted(&dir, "e1", 3);
 }
 
 #[test]
-fn nor_when_the_whole_folder_is_put_back() {
+fn an_ended_script_is_not_run_again_after_a_folder_restore() {
     let dir = dir(PAYS);
     let child = run(&dir, "e1");
     let aside = dir.root().join("aside");
@@ -141,7 +141,7 @@ fn nor_when_the_whole_folder_is_put_back() {
         assert!(std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
     };
     copy(&state(&dir), &aside);
-    let_go(&dir);
+    release(&dir);
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
     // The process records were copied with the folder. This case is about a script without a record.
     fs::remove_dir_all(aside.join("processes")).unwrap();
@@ -153,7 +153,7 @@ fn nor_when_the_whole_folder_is_put_back() {
 
 /// Without a restore, a script that certainly never started is started for the first time.
 #[test]
-fn what_was_never_started_is_started_after_a_kill() {
+fn an_unstarted_script_starts_after_a_kill() {
     let dir = dir(PAYS);
     let mut child = run(&dir, "e1");
     child.kill().unwrap();
@@ -167,7 +167,7 @@ fn what_was_never_started_is_started_after_a_kill() {
     fs::remove_file(&notes[0]).unwrap();
     let resumed = spawn(dir.mainspring(&["resume", "e1", "--json"]), b"");
     wait("the step", || paid(&dir) == 2);
-    let_go(&dir);
+    release(&dir);
     let answer = Answer::of(resumed.wait_with_output().unwrap());
     assert_eq!((answer.exit, answer.text("status").as_str()), (Some(0), "ok"), "{answer:?}");
 }

@@ -22,7 +22,7 @@ steps:
 
 /// Runs to the approval, and returns its token.
 #[track_caller]
-fn at_its_gate(dir: &TestDir, id: &str, definition: &Value) -> String {
+fn run_to_gate(dir: &TestDir, id: &str, definition: &Value) -> String {
     let answer = dir.ran(id, definition).expect(0, "needs_approval");
     answer.text("requiresApproval.resumeToken")
 }
@@ -38,9 +38,9 @@ const BEFORE: &str = "before 1\n";
 const BEFORE_AND_AFTER: &str = "before 1\nafter\n";
 
 #[test]
-fn nothing_but_name_token_and_decision_is_needed_and_nothing_runs_again() {
+fn resume_needs_id_token_and_decision_and_repeats_nothing() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?, items: {sha: '@before.exitCode'}"));
-    let token = at_its_gate(&dir, "e", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
     let answer = dir.resumed("e", &token, "approve").expect(0, "ok");
     assert_eq!(dir.file("log"), BEFORE_AND_AFTER);
     let kinds: Vec<Value> = answer.events().iter().map(|event| at(event, "type")).collect();
@@ -52,8 +52,8 @@ fn nothing_but_name_token_and_decision_is_needed_and_nothing_runs_again() {
 #[test]
 fn a_token_opens_its_own_gate_once() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
-    let token = at_its_gate(&dir, "e", &definition);
-    let foreign = at_its_gate(&dir, "other", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
+    let foreign = run_to_gate(&dir, "other", &definition);
     assert_ne!(token, foreign, "two executions have different tokens for the same gate");
     fs::remove_file(dir.workspace().join("log")).unwrap();
     for wrong in [&foreign, "", "wrf_rt_", &token[..token.len() - 1], &format!("{token}0"), &token.to_uppercase()] {
@@ -71,7 +71,7 @@ fn a_token_opens_its_own_gate_once() {
 #[test]
 fn a_denial_cancels_and_closes_the_gate() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
-    let token = at_its_gate(&dir, "e", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
     let answer = dir.resumed("e", &token, "deny").expect(0, "cancelled");
     assert_eq!(answer.text("error.code"), "approval_denied");
     assert_refused(dir.resumed("e", &token, "approve"));
@@ -82,7 +82,7 @@ fn a_denial_cancels_and_closes_the_gate() {
 fn the_token_of_an_earlier_gate_opens_no_later_one() {
     let gate = "prompt: One?}\n  - {id: second, type: approval, prompt: Two?";
     let (dir, definition) = (TestDir::new(), gated(gate));
-    let first = at_its_gate(&dir, "e", &definition);
+    let first = run_to_gate(&dir, "e", &definition);
     let second = dir.resumed("e", &first, "approve").expect(0, "needs_approval");
     assert_eq!(second.text("requiresApproval.stepId"), "second");
     assert_refused(dir.resumed("e", &first, "approve"));
@@ -91,7 +91,7 @@ fn the_token_of_an_earlier_gate_opens_no_later_one() {
 }
 
 #[test]
-fn two_gates_at_once_are_opened_one_after_the_other() {
+fn two_open_gates_are_approved_one_by_one() {
     let definition = yaml(
         r#"
 steps:
@@ -123,7 +123,7 @@ steps:
 }
 
 #[test]
-fn an_expired_token_opens_nothing_and_the_gate_decides_itself() {
+fn an_expired_token_is_refused_and_the_timeout_decides() {
     for (on_timeout, status, log) in [("deny", "cancelled", BEFORE), ("approve", "ok", BEFORE_AND_AFTER)] {
         let dir = TestDir::new();
         // One millisecond, or a time that is long enough for the call to reach the approval.
@@ -154,9 +154,9 @@ fn wait_for_expiry(dir: &TestDir, id: &str) {
 }
 
 #[test]
-fn who_is_no_approver_opens_nothing() {
+fn only_approvers_open_a_gate() {
     let (dir, definition) = (TestDir::new(), gated("approvers: [ann, bob]"));
-    let token = at_its_gate(&dir, "e", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
     let denied = dir.resumed("e", &token, "approve");
     assert!(denied.text("error.message").contains("ann, bob"), "it says who may: {denied:?}");
     assert_refused(denied);
@@ -167,7 +167,7 @@ fn who_is_no_approver_opens_nothing() {
 fn each_approver_counts_once() {
     let me = mainspring_cli::paths::user();
     let (dir, definition) = (TestDir::new(), gated(&format!("approvers: ['{me}', somebody-else], count: 2")));
-    let token = at_its_gate(&dir, "e", &definition);
+    let token = run_to_gate(&dir, "e", &definition);
     let half = dir.resumed("e", &token, "approve").expect(0, "needs_approval");
     assert_eq!(half.at("requiresApproval.approvedBy"), vec![Value::text(me)].into());
     let again = dir.resumed("e", &token, "approve");
@@ -206,11 +206,11 @@ fn approved_by_somebody_else(dir: &TestDir) {
 }
 
 #[test]
-fn of_two_resumes_at_the_same_time_one_wins() {
+fn one_of_two_concurrent_resumes_succeeds() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
     for round in 0..5 {
         let id = format!("e{round}");
-        let token = at_its_gate(&dir, &id, &definition);
+        let token = run_to_gate(&dir, &id, &definition);
         fs::remove_file(dir.workspace().join("log")).unwrap();
         let both: Vec<Answer> = thread::scope(|scope| {
             let resume = || scope.spawn(|| dir.resumed(&id, &token, "approve"));
@@ -241,7 +241,7 @@ fn a_script_of_the_command_line_knows_its_session() {
 }
 
 #[test]
-fn executions_beside_each_other_do_not_meet() {
+fn concurrent_executions_are_independent() {
     let dir = TestDir::new();
     let definition = yaml("steps:\n  - {id: a, type: bash, command: 'echo \"$MAINSPRING_EXECUTION_ID\" >> log'}\n");
     thread::scope(|scope| {
@@ -256,7 +256,7 @@ fn executions_beside_each_other_do_not_meet() {
 }
 
 #[test]
-fn run_again_answers_the_same_and_runs_nothing() {
+fn a_repeated_run_returns_the_first_result() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
     let waiting = dir.ran("e", &definition).expect(0, "needs_approval");
     assert_eq!(dir.ran("e", &definition).envelope(), waiting.envelope());
@@ -267,7 +267,7 @@ fn run_again_answers_the_same_and_runs_nothing() {
 }
 
 #[test]
-fn another_definition_under_the_same_name_breaks_the_contract_and_moves_nothing() {
+fn a_changed_definition_under_the_same_id_is_refused() {
     let hangs = r#"echo >> tries; [ "$MAINSPRING_ATTEMPT" = 2 ] || { echo begun > begun; read < never; }"#;
     let step = |id: &str| Value::map([("id", id.into()), ("type", "bash".into()), ("command", hangs.into())]);
     let (one, other) =
@@ -331,7 +331,7 @@ fn the_bound_on_steps_is_a_policy() {
 }
 
 #[test]
-fn an_executions_clock_stands_still_while_only_people_are_waited_for() {
+fn the_execution_timeout_pauses_during_approvals() {
     let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
     let mut command = dir.run("e", &definition);
     let limit_ms = 20_000;
@@ -340,7 +340,7 @@ fn an_executions_clock_stands_still_while_only_people_are_waited_for() {
     // The journal holds the remaining time, and the deadline is not among its wake-up times.
     let (loader, key) = dir.loader("e").unwrap();
     let state = loader.journal(key).unwrap().unwrap().journal.state;
-    let left = state.end.deadline_held.expect("the clock stands still");
+    let left = state.end.deadline_held.expect("the clock is stopped");
     assert!(left > 0 && left <= limit_ms, "{left}");
     let gate_ends = state.open_gates().next().unwrap().1.expires_at;
     assert_eq!(state.wake_at(), Some(gate_ends), "nothing but the gate's own time is waited for");

@@ -39,7 +39,7 @@ fn a_removed_gate_is_shown_and_fails_a_pipeline() {
 }
 
 #[test]
-fn a_low_risk_passes_and_nothing_is_no_risk() {
+fn a_low_risk_and_an_empty_change_pass() {
     let new = OLD.replace("arguments: {}", "arguments: {n: 1}");
     assert_eq!(review(&new, &["--fail-on", "medium"]).exit, Some(0));
     assert_eq!(review(&new, &["--fail-on", "low"]).exit, Some(1));

@@ -40,14 +40,14 @@ impl Bench {
         command
     }
 
-    fn said(&self, arguments: &[&str]) -> (Option<i32>, String) {
+    fn output_of(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let answer = call(self.mainspring(arguments), b"");
         (answer.exit, format!("{}{}", answer.stdout, answer.stderr))
     }
 
     #[track_caller]
     fn succeeds(&self, arguments: &[&str]) -> String {
-        let (exit, said) = self.said(arguments);
+        let (exit, said) = self.output_of(arguments);
         assert_eq!(exit, Some(0), "{arguments:?}: {said}");
         said
     }
@@ -57,9 +57,9 @@ const RULES: &str = "policy:\n  verdicts: {tester.execute: deny}";
 
 /// The command ends while a person is asked, and with it the agent. Its session is loaded with the decision.
 #[test]
-fn permissions_are_allowed_asked_and_denied_and_the_session_continues() {
+fn a_session_continues_after_each_permission_verdict() {
     let bench = Bench::new("loads", WORKFLOW, RULES);
-    let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    let (_, said) = bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert!(said.contains("waiting_approval"), "{said}");
     assert_eq!(bench.dir.file("log"), "read yes\n", "reading is allowed");
     let said = bench.succeeds(&["approvals"]);
@@ -76,7 +76,7 @@ fn permissions_are_allowed_asked_and_denied_and_the_session_continues() {
 #[test]
 fn a_denied_permission_is_an_answer_and_the_agent_continues() {
     let bench = Bench::new("loads", WORKFLOW, RULES);
-    bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     let said = bench.succeeds(&["deny", "e1", "--json"]);
     assert_eq!(bench.dir.file("log"), "read yes\ndelete no\nexecute no\n", "{said}");
 }
@@ -100,17 +100,17 @@ fn a_session_continues_after_a_kill() {
 }
 
 #[test]
-fn without_sessions_that_load_the_author_decides() {
+fn on_interrupt_applies_if_sessions_cannot_be_loaded() {
     let bench = Bench::new("asks", WORKFLOW, RULES);
-    bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
-    let (exit, said) = bench.said(&["approve", "e1", "--json"]);
+    bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    let (exit, said) = bench.output_of(&["approve", "e1", "--json"]);
     assert_ne!(exit, Some(0), "{said}");
     assert!(said.contains("interrupted") && said.contains("the answer `accept`"), "{said}");
     assert_eq!(bench.dir.file("log"), "read yes\n", "nothing was allowed");
     // Another attempt asks for the same, and gets the answer that was given.
     let workflow = WORKFLOW.replace("goal: Tidy up", "goal: Tidy up\n    onInterrupted: retry");
     let bench = Bench::new("asks", &workflow, RULES);
-    bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     let said = bench.succeeds(&["approve", "e1", "--json"]);
     assert_eq!(bench.dir.file("sessions"), "new\nnew\n", "{said}");
     assert_eq!(bench.dir.file("log"), "read yes\nread yes\ndelete yes\nexecute no\n", "{said}");
@@ -121,7 +121,7 @@ fn an_answer_that_does_not_fit_its_schema_fails_the_step() {
     let workflow = WORKFLOW.replace("minItems: 3", "minItems: 9");
     let rules = "policy:\n  classes: {tester.delete: write}";
     let bench = Bench::new("asks", &workflow, rules);
-    let (exit, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    let (exit, said) = bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert_ne!(exit, Some(0), "{said}");
     assert!(said.contains("invalid_output"), "{said}");
 }
@@ -129,24 +129,24 @@ fn an_answer_that_does_not_fit_its_schema_fails_the_step() {
 #[test]
 fn a_rule_for_commands_asks_before_the_agent_starts() {
     let bench = Bench::new("asks", WORKFLOW, "policy:\n  verdicts: {execute: ask}");
-    let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    let (_, said) = bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert!(said.contains("waiting_approval"), "{said}");
     assert_eq!(bench.dir.file("sessions"), "", "the agent was not started");
     let bench = Bench::new("asks", WORKFLOW, "policy:\n  verdicts: {execute: deny}");
-    let (exit, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    let (exit, said) = bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert_ne!(exit, Some(0), "{said}");
     assert!(said.contains("policy"), "{said}");
 }
 
 #[test]
-fn mistakes_name_their_place() {
+fn mistakes_name_their_position() {
     let bench = Bench::new("asks", WORKFLOW, "");
-    let said = bench.said(&["doctor"]).1;
+    let said = bench.output_of(&["doctor"]).1;
     assert!(said.contains("1 configured: tester"), "{said}");
     fs::write(bench.dir.root().join("config.yaml"), "agents: {tester: {command: python3, cwd: x}}\n").unwrap();
-    let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    let (_, said) = bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert!(said.contains("runner_settings_invalid") && said.contains("agents.tester.cwd"), "{said}");
-    let said = bench.said(&["doctor"]).1;
+    let said = bench.output_of(&["doctor"]).1;
     assert!(said.contains("agents.tester.cwd"), "{said}");
     for (key, help) in [
         ("model: fast", "`args` or `env` of the agent"),
@@ -159,12 +159,12 @@ fn mistakes_name_their_place() {
     ] {
         let workflow = WORKFLOW.replace("goal: Tidy up", &format!("goal: Tidy up\n    {key}"));
         fs::write(bench.dir.workspace().join("wf.yaml"), workflow).unwrap();
-        let (exit, said) = bench.said(&["validate", "wf.yaml"]);
+        let (exit, said) = bench.output_of(&["validate", "wf.yaml"]);
         assert_ne!(exit, Some(0), "{key}: {said}");
         assert!(said.contains("does not apply to an agent with `runner`") && said.contains(help), "{key}: {said}");
     }
     let workflow = format!("constraints: {{budget: {{tokens: 5}}}}\n{WORKFLOW}");
     fs::write(bench.dir.workspace().join("wf.yaml"), workflow).unwrap();
-    let said = bench.said(&["validate", "wf.yaml"]).1;
+    let said = bench.output_of(&["validate", "wf.yaml"]).1;
     assert!(said.contains("`constraints.budget` does not limit an agent with `runner`"), "{said}");
 }

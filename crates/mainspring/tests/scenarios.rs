@@ -13,7 +13,7 @@ expect: {status: completed}
 ";
 
 #[test]
-fn a_slip_in_a_name_is_warned_of_and_fails_nothing() {
+fn a_misspelled_name_gives_a_warning() {
     let dir = TestDir::new();
     fs::write(dir.root().join("a.scenario.yaml"), SCENARIO).unwrap();
     let answer = call(dir.mainspring(&["test", "."]), b"");
@@ -29,7 +29,7 @@ fn a_slip_in_a_name_is_warned_of_and_fails_nothing() {
 }
 
 #[test]
-fn sim_runs_seeds_and_says_how_to_run_one_again() {
+fn sim_runs_seeds_and_prints_the_command_of_each_failure() {
     let dir = TestDir::new();
     let file = dir.root().join("a.scenario.yaml");
     fs::write(&file, SCENARIO).unwrap();

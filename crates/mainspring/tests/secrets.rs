@@ -236,7 +236,7 @@ fn a_secret_that_cannot_be_used_fails_the_step_before_its_effect() {
 
 /// Only the author of a definition refers to secrets. Data of the same shape stays data.
 #[test]
-fn data_that_looks_like_a_reference_reads_no_secret() {
+fn data_in_the_form_of_a_reference_reads_no_secret() {
     let bench = Bench::new();
     let (address, heads) = echo_server(1);
     let reads = format!(

@@ -125,7 +125,7 @@ impl Stage {
             drop(engine);
             let again = open(self.folder.path()).await;
             let head = again.store().head(self.victim).unwrap();
-            assert!(decide(&again, self.victim).await.is_err(), "it stays aside");
+            assert!(decide(&again, self.victim).await.is_err(), "it stays quarantined");
             again.drain().await;
             head.and_then(|head| head.quarantined).expect("the reason is recorded")
         })
@@ -202,7 +202,7 @@ fn names(message: &str, frames: &[u64]) -> bool {
 }
 
 #[test]
-fn every_changed_byte_is_seen_and_its_frame_is_named() {
+fn every_changed_byte_is_detected_with_its_frame() {
     let stage = Stage::new(true);
     let (intruder, store) = (stage.intruder(), stage.store());
     let last = store.head(stage.victim).unwrap().unwrap().head.sequence;
@@ -309,7 +309,7 @@ enum Named {
 }
 
 #[test]
-fn every_damage_is_named_by_verify_and_sets_its_execution_aside() {
+fn every_damage_is_reported_and_quarantines_its_execution() {
     for (what, sql, named) in DAMAGES {
         let stage = Stage::new(false);
         let store = stage.store();
@@ -402,7 +402,7 @@ fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
 }
 
 #[test]
-fn a_suffix_rewritten_with_hashes_that_fit_does_not_bear_the_seal() {
+fn a_rewritten_suffix_with_valid_hashes_lacks_the_seal() {
     let stage = Stage::new(false);
     forge(&stage, true, Sealed::ByTheirs);
     let store = stage.store();
@@ -416,7 +416,7 @@ fn a_suffix_rewritten_with_hashes_that_fit_does_not_bear_the_seal() {
 }
 
 #[test]
-fn a_record_that_its_input_does_not_give_is_named_even_under_our_own_seal() {
+fn a_sealed_record_that_differs_from_its_replay_is_reported() {
     let stage = Stage::new(false);
     let at = forge(&stage, false, Sealed::ByOurs);
     let why = verify(&stage.store(), stage.victim).unwrap_err();
@@ -424,7 +424,7 @@ fn a_record_that_its_input_does_not_give_is_named_even_under_our_own_seal() {
 }
 
 #[test]
-fn an_older_head_alone_is_seen() {
+fn a_rolled_back_head_is_detected() {
     let stage = Stage::new(true);
     put_back(&stage);
     let why = verify(&stage.store(), stage.victim).unwrap_err();
@@ -435,7 +435,7 @@ fn an_older_head_alone_is_seen() {
 /// The case for an external witness: all rows of an execution are rolled back. The catalogue and an exported head
 /// detect it; the journal does not.
 #[test]
-fn a_complete_rollback_is_seen_by_a_witness_alone() {
+fn a_complete_rollback_is_detected_only_by_a_witness() {
     let stage = Stage::new(true);
     let witness = stage.store().head(stage.victim).unwrap().unwrap().head;
     put_back(&stage);
@@ -456,14 +456,14 @@ fn put_back(stage: &Stage) {
 }
 
 #[test]
-fn another_key_seals_nothing_here() {
+fn seals_of_another_key_are_rejected() {
     let stage = Stage::new(true);
     let loader = Loader::new(stage.store(), OTHER_KEY);
     assert!(loader.verify(stage.victim).unwrap_err().to_string().contains("seal"));
 }
 
 #[test]
-fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
+fn erased_values_leave_the_files_and_the_chain_verifies() {
     let stage = Stage::new(false);
     assert!(is_in_files(stage.folder.path(), SECRET), "it is there before");
     let store = stage.store();
@@ -521,7 +521,7 @@ fn take_away(stage: &Stage, sequence: u64) {
 }
 
 #[test]
-fn a_value_that_is_gone_without_a_sealed_note_is_refused() {
+fn a_missing_value_without_a_sealed_note_is_refused() {
     let stage = Stage::new(false);
     take_away(&stage, 0);
     let store = stage.store();

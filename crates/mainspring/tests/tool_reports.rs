@@ -95,7 +95,7 @@ impl Bench {
         command
     }
 
-    fn said(&self, arguments: &[&str]) -> (Option<i32>, String) {
+    fn output_of(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let answer = call(self.mainspring(arguments), b"");
         (answer.exit, format!("{}{}", answer.stdout, answer.stderr))
     }
@@ -112,7 +112,7 @@ fn killed(child: &mut std::process::Child) -> ExitStatus {
 }
 
 #[test]
-fn a_task_is_asked_for_after_a_kill_and_the_call_is_not_repeated() {
+fn a_task_is_polled_after_a_kill_without_repeating_the_call() {
     let bench = Bench::new(TASKS, GREETS);
     let pipe = bench.dir.root().join("asked");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -121,11 +121,11 @@ fn a_task_is_asked_for_after_a_kill_and_the_call_is_not_repeated() {
     assert_eq!(fs::read_to_string(&pipe).unwrap(), "asked\n");
     killed(&mut run);
     fs::write(bench.dir.root().join("finish"), "").unwrap();
-    let (exit, said) = bench.said(&["resume", "e1", "--json"]);
+    let (exit, said) = bench.output_of(&["resume", "e1", "--json"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("hello from the task"), "{said}");
     assert_eq!(bench.calls(), 1, "the call was made once");
-    let (exit, said) = bench.said(&["verify", "e1"]);
+    let (exit, said) = bench.output_of(&["verify", "e1"]);
     assert_eq!(exit, Some(0), "{said}");
 }
 
@@ -133,9 +133,9 @@ fn a_task_is_asked_for_after_a_kill_and_the_call_is_not_repeated() {
 #[test]
 fn a_form_is_answered_by_a_later_command() {
     let bench = Bench::new(ASKS, GREETS);
-    let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    let (_, said) = bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert!(said.contains("waiting_approval") && said.contains(r#""purpose":"form""#), "{said}");
-    let (exit, said) = bench.said(&["approvals"]);
+    let (exit, said) = bench.output_of(&["approvals"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("asks for input to continue the call of") && said.contains("Who?"), "{said}");
     for (content, expected) in [
@@ -146,23 +146,23 @@ fn a_form_is_answered_by_a_later_command() {
     ] {
         let mut arguments = vec!["approve", "e1"];
         arguments.extend(content.iter().flat_map(|content| ["--content", content]));
-        let (exit, said) = bench.said(&arguments);
+        let (exit, said) = bench.output_of(&arguments);
         assert_eq!(exit, Some(10), "{said}");
         assert!(said.contains(expected), "{said}");
     }
-    let (exit, said) = bench.said(&["approve", "e1", "--content", r#"{"name": "Ada"}"#, "--json"]);
+    let (exit, said) = bench.output_of(&["approve", "e1", "--content", r#"{"name": "Ada"}"#, "--json"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("hello Ada"), "{said}");
     assert_eq!(bench.calls(), 2, "the call of the ended process is interrupted, and made again");
-    let (exit, said) = bench.said(&["verify", "e1"]);
+    let (exit, said) = bench.output_of(&["verify", "e1"]);
     assert_eq!(exit, Some(0), "{said}");
 }
 
 #[test]
 fn a_form_that_is_declined_is_answered_as_such() {
     let bench = Bench::new(ASKS, GREETS);
-    bench.said(&["run", "wf.yaml", "--id", "e1"]);
-    let (exit, said) = bench.said(&["deny", "e1", "--cancel", "--json"]);
+    bench.output_of(&["run", "wf.yaml", "--id", "e1"]);
+    let (exit, said) = bench.output_of(&["deny", "e1", "--cancel", "--json"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("hello you"), "{said}");
 }
@@ -177,10 +177,10 @@ fn a_tool_that_changes_between_two_calls_is_not_called_again() {
         "*'\"method\":\"tools/call\"'*) echo call >> calls; reply \"$(text hi)\" ;;\n    never)",
     );
     let bench = Bench::new(&server, &steps);
-    bench.said(&["run", "wf.yaml", "--id", "e1"]);
+    bench.output_of(&["run", "wf.yaml", "--id", "e1"]);
     assert_eq!(bench.calls(), 1);
     fs::write(bench.dir.root().join("description"), "Deletes everything").unwrap();
-    let (exit, said) = bench.said(&["approve", "e1", "--json"]);
+    let (exit, said) = bench.output_of(&["approve", "e1", "--json"]);
     assert_ne!(exit, Some(0), "{said}");
     assert!(said.contains("tool_changed"), "{said}");
     assert_eq!(bench.calls(), 1, "the changed tool was not called");

@@ -114,7 +114,7 @@ impl Bench {
     }
 
     /// Runs a command and returns its exit code and everything that it prints.
-    fn said(&self, arguments: &[&str]) -> (Option<i32>, String) {
+    fn output_of(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let answer = call(self.mainspring(arguments), b"");
         (answer.exit, format!("{}{}", answer.stdout, answer.stderr))
     }
@@ -125,28 +125,28 @@ impl Bench {
 }
 
 #[test]
-fn a_tool_that_nobody_classified_waits_for_an_approval_of_the_call() {
+fn an_unclassified_tool_waits_for_an_approval() {
     let bench = Bench::greeting(UNCLASSIFIED);
-    let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    let (_, said) = bench.output_of(&["run", "wf.yaml", "--id", "e1", "--json"]);
     assert!(said.contains("waiting_approval"), "{said}");
     let prompt = "Step `greet` calls the tool `hello.greet`. Its class is destructive, which is assumed";
     for (command, parts) in
         [(&["approvals", "--json"][..], &[prompt][..]), (&["show", "e1", "--json"], &[prompt, "Ada", "inputHash"])]
     {
-        let (_, gates) = bench.said(command);
+        let (_, gates) = bench.output_of(command);
         parts.iter().for_each(|part| assert!(gates.contains(part), "{gates} does not contain {part}"));
     }
     assert_eq!(bench.calls(), 0, "nothing is called before the approval");
-    let (exit, said) = bench.said(&["approve", "e1", "--json"]);
+    let (exit, said) = bench.output_of(&["approve", "e1", "--json"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains(r#"{"said":"hello"}"#), "{said}");
     assert_eq!(bench.calls(), 1);
-    let (exit, said) = bench.said(&["verify", "e1"]);
+    let (exit, said) = bench.output_of(&["verify", "e1"]);
     assert_eq!(exit, Some(0), "{said}");
 }
 
 #[test]
-fn validate_names_tools_that_nobody_classified() {
+fn validate_names_unclassified_tools() {
     let said = |config: &str| {
         let bench = Bench::new(config);
         fs::write(bench.dir.workspace().join("flow.yaml"), GREETS).unwrap();
@@ -165,7 +165,7 @@ fn validate_names_tools_that_nobody_classified() {
 fn a_denied_tool_is_a_diagnostic_and_nothing_runs() {
     let bench = Bench::greeting(&format!("{UNCLASSIFIED}policy: {{verdicts: {{\"hello.*\": deny}}}}\n"));
     for command in [&["run", "wf.yaml"][..], &["validate", "wf.yaml"], &["plan", "wf.yaml"]] {
-        let (exit, said) = bench.said(command);
+        let (exit, said) = bench.output_of(command);
         assert_eq!(exit, Some(10), "{said}");
         assert!(said.contains("policy_denied") && said.contains("wf.yaml:3:5"), "{said}");
     }
@@ -175,13 +175,13 @@ fn a_denied_tool_is_a_diagnostic_and_nothing_runs() {
 #[test]
 fn the_plan_shows_class_and_verdict_of_each_call() {
     let check = |config: &str, expected: &str| {
-        let (exit, said) = Bench::greeting(config).said(&["plan", "wf.yaml"]);
+        let (exit, said) = Bench::greeting(config).output_of(&["plan", "wf.yaml"]);
         assert_eq!(exit, Some(0), "{said}");
         assert!(said.contains(expected), "{said} does not contain {expected}");
     };
     check(UNCLASSIFIED, "ask greet  destructive, assumed");
     check(CONFIG, "allow greet  write, by a rule");
-    let (_, said) = Bench::greeting(CONFIG).said(&["plan", "wf.yaml", "--json"]);
+    let (_, said) = Bench::greeting(CONFIG).output_of(&["plan", "wf.yaml", "--json"]);
     let calls = json::value(said.as_bytes()).unwrap().get("calls").cloned().unwrap();
     assert_eq!(json::canonical(&calls), r#"[{"class":"write","source":"by a rule","step":"greet","verdict":"allow"}]"#);
 }
@@ -190,24 +190,24 @@ fn the_plan_shows_class_and_verdict_of_each_call() {
 #[test]
 fn the_annotations_of_a_trusted_server_give_the_class() {
     let trusted = format!("{UNCLASSIFIED}policy: {{trusted: [hello]}}\n");
-    let (exit, said) = Bench::greeting(&trusted).said(&["plan", "wf.yaml"]);
+    let (exit, said) = Bench::greeting(&trusted).output_of(&["plan", "wf.yaml"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("ask greet  destructive, by the annotations of its server"), "{said}");
     // A tool of an agent is a tool.
     let bench = Bench::new(&trusted);
     let agent = "steps: [{id: a, type: agent, goal: g, tools: [hello.greet]}]";
     fs::write(bench.dir.workspace().join("wf.yaml"), agent).unwrap();
-    let (exit, said) = bench.said(&["plan", "wf.yaml"]);
+    let (exit, said) = bench.output_of(&["plan", "wf.yaml"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("destructive, by the annotations of its server"), "{said}");
 }
 
 #[test]
-fn a_mistake_in_the_settings_stops_what_it_concerns() {
+fn a_settings_mistake_affects_only_its_part() {
     let run = |config: &str, steps: &str| {
         let bench = Bench::new(config);
         fs::write(bench.dir.workspace().join("wf.yaml"), steps).unwrap();
-        bench.said(&["run", "wf.yaml", "--yes", "--json"])
+        bench.output_of(&["run", "wf.yaml", "--yes", "--json"])
     };
     let broken = "mcpServers: {hello: {command: 1}}\n";
     let (exit, said) = run(broken, "steps: [{id: a, type: bash, command: echo fine}]");
@@ -225,7 +225,7 @@ fn a_mistake_in_the_settings_stops_what_it_concerns() {
 fn calls_are_recorded_as_a_workflow_that_runs() {
     let bench = Bench::new(CONFIG);
     let fine = |arguments: &[&str]| {
-        let (exit, said) = bench.said(arguments);
+        let (exit, said) = bench.output_of(arguments);
         assert_eq!(exit, Some(0), "{arguments:?}: {said}");
         said
     };
@@ -266,20 +266,20 @@ fn calls_are_recorded_as_a_workflow_that_runs() {
 fn a_recording_survives_the_end_of_its_process_amid_a_call() {
     let bench = Bench::new(CONFIG);
     let path = bench.dir.workspace().join("rec.jsonl");
-    let (exit, said) = bench.said(&["record", "start", "rec.jsonl"]);
+    let (exit, said) = bench.output_of(&["record", "start", "rec.jsonl"]);
     assert_eq!(exit, Some(0), "{said}");
-    let (exit, said) = bench.said(&["record", "start", "rec.jsonl"]);
+    let (exit, said) = bench.output_of(&["record", "start", "rec.jsonl"]);
     assert!(exit == Some(10) && said.contains("it exists"), "{said}");
     let begun = fs::read_to_string(&path).unwrap();
     let calling = r#"{"calling":{"args":{},"intent":"00","tool":"hello.greet"}}"#;
     fs::write(&path, format!("{begun}{calling}\n{{\"step\":{{\"na")).unwrap();
-    let (exit, said) = bench.said(&["record", "save", "rec.jsonl"]);
+    let (exit, said) = bench.output_of(&["record", "save", "rec.jsonl"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("is not recorded and is not repeated") && !said.contains("hello_greet_1"), "{said}");
-    let (exit, said) = bench.said(&["record", "call", "rec.jsonl", "hello.greet", "--json"]);
+    let (exit, said) = bench.output_of(&["record", "call", "rec.jsonl", "hello.greet", "--json"]);
     assert!(exit == Some(0) && said.contains("hello_greet_1"), "{said}");
     assert_eq!(bench.calls(), 1);
     fs::write(&path, format!("{begun}{{\"step\":{{\"name\":\"x\"}}}}\n")).unwrap();
-    let (exit, said) = bench.said(&["record", "save", "rec.jsonl"]);
-    assert!(exit == Some(10) && said.contains("line 2: this entry cannot stand here"), "{said}");
+    let (exit, said) = bench.output_of(&["record", "save", "rec.jsonl"]);
+    assert!(exit == Some(10) && said.contains("line 2: this entry is not allowed here"), "{said}");
 }

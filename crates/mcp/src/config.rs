@@ -130,7 +130,7 @@ fn error(path: impl Into<String>, message: impl Into<String>, help: impl Into<St
     ConfigError { path: path.into(), message: message.into(), help: help.into() }
 }
 
-/// True for a name that can stand before the dot in `SERVER.TOOL`.
+/// True for a name that can precede the dot in `SERVER.TOOL`.
 fn is_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=64).contains(&name.len()) && name.bytes().all(is_allowed)
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn mistakes_are_named_with_their_places() {
         let check = |text: &str, expected: &str| {
             let errors = read(text).unwrap_err();
             assert!(errors.iter().any(|error| error.contains(expected)), "{text}: {errors:?}");

@@ -90,7 +90,7 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Given {
     /// The answers by the keys of the requests.
     pub(crate) responses: Option<InputResponses>,
-    /// The state that the server wants back.
+    /// The state that the server requires with the answer.
     pub(crate) state: Option<String>,
 }
 
@@ -118,7 +118,7 @@ pub struct Connection {
     calls: Semaphore,
     is_broken: AtomicBool,
     is_retired: AtomicBool,
-    /// Removes the secrets of the configuration from everything that the server says.
+    /// Removes the secrets of the configuration from all output of the server.
     redactor: Redactor,
 }
 
@@ -273,7 +273,7 @@ impl Connection {
         process: Option<Box<dyn RunningProcess>>,
         guard: Arc<Guard>,
     ) -> Self {
-        // The cache keeps lists for as long as the server wants, up to a day, without a bound on their bytes.
+        // The cache keeps lists for the time that the server sets, up to a day, without a bound on their bytes.
         service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
         Self {
             server,
@@ -449,7 +449,7 @@ impl Connection {
         }
     }
 
-    /// Asks for a task. `None` if the server does not know it.
+    /// Polls a task. `None` if the server does not know it.
     pub(crate) async fn task(&self, id: &str) -> Result<Option<DetailedTask>, ToolError> {
         match self.service.peer().get_task(GetTaskParams::new(id)).await {
             Ok(found) => Ok(Some(found.task)),

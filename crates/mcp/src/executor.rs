@@ -300,7 +300,7 @@ impl Tools {
         let arguments = if *arguments == Value::Null { Value::Map(Map::new()) } else { arguments.clone() };
         let organization = scope.organization.clone();
         let checked = move || checks.check(organization.as_deref(), &schema, &arguments);
-        // A check that panicked says nothing about the arguments, which the server checks as well.
+        // A check that panicked gives no verdict on the arguments, which the server checks as well.
         let checked = tokio::task::spawn_blocking(checked).await.unwrap_or(Ok(()));
         checked.map_err(|why| ToolError::ArgumentsMismatch(tool.to_owned(), why))
     }

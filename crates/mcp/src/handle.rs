@@ -9,7 +9,7 @@ pub(crate) enum Handle {
     Held,
     /// The call is sent again with the answers: `{kind: repeat, state, pending, answers}`.
     Repeat {
-        /// The state that the server wants back.
+        /// The state that the server requires with the answer.
         state: Option<String>,
         /// The forms that are to be answered.
         forms: Pending,

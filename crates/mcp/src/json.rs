@@ -36,7 +36,7 @@ pub(crate) fn to_object(value: &Value) -> Option<Map<String, Json>> {
     }
 }
 
-/// Converts a value of a server. The error says which limit of the kernel it exceeds: nesting, size or the range of
+/// Converts a value of a server. The error names the limit of the kernel that it exceeds: nesting, size or the range of
 /// numbers.
 pub(crate) fn from_json(value: &Json) -> Result<Value, String> {
     let text = serde_json::to_vec(value).map_err(|error| error.to_string())?;

@@ -67,7 +67,7 @@ impl LiveCall {
             let answer = answer.unwrap_or_else(|error| Answer::Ended(Outcome::Failed(error.to_failure(&step))));
             // A connection whose calls have all been answered is unused, and may be closed.
             drop(used);
-            // The attempt may be gone.
+            // The attempt may have ended.
             let _ = answers.send(answer);
             ended.send_replace(true);
         });

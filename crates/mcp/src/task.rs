@@ -56,7 +56,7 @@ impl TaskCall<'_> {
         Outcome::Stopped(Value::Null)
     }
 
-    /// Asks for the task until it ends or needs input. A lost connection is opened again: asking has no effect, and the
+    /// Polls the task until it ends or needs input. A lost connection is opened again: asking has no effect, and the
     /// timeout of the step limits the time. A cancellation cancels the task, unless the process only leaves.
     pub(crate) async fn follow(
         &self,
@@ -91,7 +91,7 @@ impl TaskCall<'_> {
         }
     }
 
-    /// Asks for the task once, after it was given the answers of people.
+    /// Polls the task once, after it got the answers of people.
     async fn poll(&self, attempt: &Attempt, forms: &mut Pending) -> Result<Polled, ToolError> {
         if let Some((_, form)) = forms.open.first() {
             return self.asks(form.clone(), forms.clone()).map(Polled::Ended);
@@ -115,7 +115,7 @@ impl TaskCall<'_> {
     ) -> Result<Polled, ToolError> {
         if !forms.answers.is_empty() {
             match connection.update_task(&self.id, responses(&forms.answers)).await {
-                // An earlier process may have given the answers. Otherwise the task asks again.
+                // An earlier process may have given the answers. Otherwise the task requests it again.
                 Ok(()) | Err(ToolError::Rejected { .. }) => forms.answers.clear(),
                 Err(error) => return Err(error),
             }
@@ -178,7 +178,7 @@ impl TaskCall<'_> {
         Outcome::Stopped(Value::Null)
     }
 
-    /// Tells the server to cancel the task. The attempt ends without its answer, also if it cannot be reached.
+    /// Asks the server to cancel the task. The attempt ends without its answer, also if it cannot be reached.
     async fn end_at_server(&self) {
         let Some(config) = self.pool.servers().iter().find(|config| config.name == self.server) else { return };
         if let Ok(connection) = self.pool.connection(config, &self.scope).await {

@@ -198,7 +198,7 @@ async fn a_private_address_is_not_connected_to() {
     assert!(calls.try_recv().is_err());
 }
 
-/// The clock stands still except while nothing else can run, so the time is that of the pauses.
+/// The clock advances only while nothing else can run, so it counts the pauses only.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_ends_again_and_again_is_resumed_with_pauses() {
     let (tools, _calls) = bench("127.0.0.1").await;

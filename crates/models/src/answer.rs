@@ -7,7 +7,7 @@ use mainspring_kernel::value::{Map, Value};
 pub struct Answer {
     /// The text, without the texts of tool calls and reasoning.
     pub text: String,
-    /// The tool calls that the model asks for, in its order.
+    /// The tool calls that the model requests, in its order.
     pub tool_calls: Vec<ToolCall>,
     /// The reason for the end of the answer.
     pub stop_reason: StopReason,
@@ -20,7 +20,7 @@ pub struct Answer {
     pub raw: Option<Value>,
 }
 
-/// A tool call that a model asks for.
+/// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
     /// The id by which the result refers to the call.

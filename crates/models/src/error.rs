@@ -26,14 +26,14 @@ pub enum ModelError {
     RateLimited {
         /// The message of the provider.
         message: String,
-        /// The delay that the provider asks for, in milliseconds.
+        /// The delay that the provider requests, in milliseconds.
         retry_after_ms: Option<u64>,
     },
     /// The provider is overloaded or has a fault.
     Unavailable {
         /// The message of the provider.
         message: String,
-        /// The delay that the provider asks for, in milliseconds.
+        /// The delay that the provider requests, in milliseconds.
         retry_after_ms: Option<u64>,
     },
     /// The provider rejected the request.

@@ -114,7 +114,7 @@ impl Agents {
             Outcome::Done(result) => {
                 let body = match streamed.map(|stream| (stream.has_begun(), stream.end(true))) {
                     None => (false, result.get("body").cloned().unwrap_or_default()),
-                    // The parts of an answer are redacted as a whole, since a value may stand in several of them.
+                    // The parts of an answer are redacted as a whole, since a value may be in several of them.
                     Some((has_begun, Ending::Whole(body))) => (has_begun, redactor.value(body)),
                     Some((_, Ending::Failed(error))) => return Err(named(error)),
                     Some((_, Ending::Cut)) => return Ok(Outcome::Interrupted),

@@ -24,7 +24,7 @@ pub const STREAM_EVENT_BYTES_MAX: usize = ANSWER_BYTES_MAX + 1024;
 /// The bytes that a part of an answer counts beside its content, so that empty parts are bounded.
 pub const STREAM_PART_BYTES: usize = 64;
 
-/// The tokens of an answer if neither step nor model says. Anthropic requires a number.
+/// The maximum tokens of an answer if neither step nor model sets it. Anthropic requires a number.
 pub const ANSWER_TOKENS_DEFAULT: u64 = 8_192;
 
 /// The tools that one request may describe. Providers accept 128.

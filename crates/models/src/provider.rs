@@ -91,7 +91,7 @@ impl Provider {
             body.insert("stream".into(), true.into());
         }
         match (self, &mut call.body) {
-            // Without this option, a stream does not say what it cost.
+            // Without this option, a stream has no token counts.
             (Self::OpenAi, Value::Map(body)) => {
                 body.insert("stream_options".into(), Value::map([("include_usage", true.into())]));
             }

@@ -84,7 +84,7 @@ pub(crate) fn messages(params: &Value, wire_name: &dyn Fn(&str) -> String) -> Re
     Ok(messages)
 }
 
-/// Adds what one agent has said.
+/// Adds the messages of one agent.
 fn add_part(
     messages: &mut Vec<Message>,
     part: &Value,
@@ -211,7 +211,7 @@ mod tests {
         "results": [{"output": 1}], "messages": ["one", "two"]}"#;
 
     #[test]
-    fn messages_stand_where_they_were_read() {
+    fn messages_keep_their_positions() {
         let turns = format!(r#"[{CALL}, {{"answer": {{"text": "done"}}, "rejected": "no", "messages": ["three"]}}]"#);
         assert_eq!(
             picture(&format!(r#"{{"goal": "g", "messages": ["zero"], "tools": ["s.*"], "turns": {turns}}}"#)),

@@ -53,7 +53,7 @@ trait Assembly: Send {
     /// Reads the data of an event. True if the answer is complete.
     fn take(&mut self, data: &Value, growth: &mut Growth) -> Result<bool, ModelError>;
 
-    /// True if the answer is complete although the provider has not said so. Asked at the end of the response.
+    /// True if the answer is complete without an end event of the provider. Asked at the end of the response.
     fn may_end(&self) -> bool;
 
     /// Returns the body of the response that has no stream.
@@ -64,7 +64,7 @@ trait Assembly: Send {
 #[derive(Debug, Default)]
 struct Growth {
     bytes: usize,
-    /// True once the model has said something.
+    /// True once the model has sent some text.
     has_begun: bool,
     text: String,
 }
@@ -88,7 +88,7 @@ impl Growth {
         self.extend_silent(text, more)
     }
 
-    /// Extends a text that is no part of what the model says.
+    /// Extends a text that is not part of the model's output.
     fn extend_silent(&mut self, text: &mut String, more: &str) -> Result<(), ModelError> {
         self.add(more.len())?;
         text.push_str(more);
@@ -129,7 +129,7 @@ impl AnswerStream {
         let has_rest = !self.events.is_between();
         let mut is_torn = !is_whole;
         if let (None, true, true) = (&self.over, is_whole, has_rest) {
-            // The last event may lack its empty line. One that is cut off is not JSON.
+            // The last event may be without its empty line. One that is cut off is not JSON.
             match self.events.rest().filter(|data| is_end_mark(data) || json::data(data).is_ok()) {
                 Some(data) => self.take(&data),
                 None => is_torn = true,
@@ -194,7 +194,7 @@ impl AnswerStream {
         self.has_arrived
     }
 
-    /// True once the model has said something.
+    /// True once the model has sent some text.
     pub fn has_begun(&self) -> bool {
         self.growth.has_begun
     }

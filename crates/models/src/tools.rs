@@ -36,8 +36,8 @@ pub trait ToolSource: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, Failure>>;
 }
 
-/// Compares the tools of a request with those that the execution has pinned. Returns the ones to pin; the error is the first
-/// tool that has changed or is gone. `listed` has the names in the step, also `SERVER.*`.
+/// Compares the tools of a request with those that the execution has pinned. Returns the ones to pin; the error is the
+/// first tool that was changed or removed. `listed` has the names in the step, also `SERVER.*`.
 pub(crate) fn compare_pins(
     tools: &[ToolDefinition],
     listed: &[String],

@@ -331,7 +331,7 @@ async fn outcomes(provider: Provider, responses: Vec<Vec<u8>>) -> (Vec<Outcome>,
 
 /// A broken connection may have cost money, so the attempt is interrupted: only the step's `onInterrupted` repeats it.
 #[tokio::test]
-async fn a_connection_that_breaks_after_any_byte_is_an_unknown_outcome() {
+async fn a_connection_lost_at_any_byte_is_an_unknown_outcome() {
     for provider in Provider::ALL {
         let stream = stream_of(provider, &recorded(provider), 40);
         // The length promises more than arrives.
@@ -563,7 +563,7 @@ async fn start(script: &str) -> u16 {
 
 /// The key of a model is in a text that its gateway sends, split into single characters.
 #[tokio::test]
-async fn watchers_see_the_text_grow_without_secrets_and_a_cancel_ends_it_at_once() {
+async fn partial_texts_are_redacted_and_end_with_a_cancel() {
     let key = "sk-test-0123456789abcdef";
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("stream.key");
     std::fs::write(&file, key).expect("a folder for files of tests");
@@ -595,7 +595,7 @@ async fn watchers_see_the_text_grow_without_secrets_and_a_cancel_ends_it_at_once
 }
 
 #[tokio::test]
-async fn the_scripted_model_streams_what_it_answers_and_can_be_cut() {
+async fn the_scripted_model_streams_its_answer_and_can_be_cut() {
     for provider in Provider::ALL {
         let script = |stream: &str| format!("answers: [{{text: 'Hi „you“', stream: {{{stream}}}}}]");
         let outcome = async |stream: &str| {

@@ -19,17 +19,17 @@ use crate::{
 pub enum ChangeKind {
     /// A step is new.
     StepAdded,
-    /// A step is gone.
+    /// A step was removed.
     StepRemoved,
     /// A step has another id and the same content.
     StepRenamed,
     /// A step is in another block, or at another place in its sequence.
     StepMoved,
-    /// A field of a step is new, gone or another.
+    /// A field of a step was added, removed or changed.
     StepChanged,
     /// An edge is new.
     EdgeAdded,
-    /// An edge is gone.
+    /// An edge was removed.
     EdgeRemoved,
     /// The condition of an edge is another.
     EdgeChanged,
@@ -37,7 +37,7 @@ pub enum ChangeKind {
     LimitChanged,
     /// A bound of tolerated failures in `policy` is another.
     PolicyChanged,
-    /// Another field of the definition is new, gone or another.
+    /// Another field of the definition was added, removed or changed.
     WorkflowChanged,
 }
 
@@ -145,7 +145,7 @@ fn flat(fields: &Map) -> BTreeMap<String, &Value> {
     found
 }
 
-/// Returns all differences: the plan's fields, then the steps of the new version in order, then the steps that are gone.
+/// Returns all differences: the plan's fields, then the steps of the new version in order, then the removed steps.
 pub(crate) fn changes(old: &Outline<'_>, new: &Outline<'_>, pairs: &Pairs) -> Vec<Change> {
     let mut found = root(old, new, pairs);
     let moved = moved(old, new, pairs);

@@ -26,7 +26,7 @@ impl Risk {
         }
     }
 
-    /// Returns the risk that a report calls by this word.
+    /// Returns the risk of this name in a report.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|risk| risk.name() == name)
     }

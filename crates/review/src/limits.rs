@@ -12,7 +12,7 @@ pub const SHOWN_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of the two texts of a text difference together. Definitions of a thousand steps have a tenth of it.
 pub const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Bytes of a text difference. A longer one is cut, and says so.
+/// Bytes of a text difference. A longer one is cut and marked.
 pub const TEXT_DIFF_BYTES_MAX: usize = 1024 * 1024;
 
 /// Steps and edges of one version times its gates. The comparison of gates takes time and memory in proportion: this

@@ -4,8 +4,8 @@ use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDi
 
 use crate::limits::{TEXT_BYTES_MAX, TEXT_DIFF_BYTES_MAX};
 
-/// Returns the difference of two texts; empty for equal ones. Texts that are too large to compare give a line that says
-/// so.
+/// Returns the difference of two texts; empty for equal ones. Texts that are too large to compare give a line with that
+/// remark.
 pub fn unified(old: &str, new: &str) -> String {
     if old == new {
         return String::new();

@@ -65,7 +65,7 @@ fn limit_resources() -> bool {
 }
 
 /// Makes the kernel end this process when it computes for longer than this from now on. A parent ends it sooner; the
-/// limit covers a parent that is gone.
+/// limit covers a parent that has exited.
 pub(crate) fn limit_computing(wall_ms_max: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     use rustix::time::{ClockId, clock_gettime};

@@ -118,7 +118,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn kinds_are_told_apart() {
+    fn kinds_have_distinct_names() {
         let names: BTreeSet<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), FaultKind::ALL.len());
         assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));

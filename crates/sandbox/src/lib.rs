@@ -1,5 +1,5 @@
 //! Runs untrusted code: JavaScript and TypeScript functions, and checks against JSON Schemas. It takes bytes, returns
-//! bytes and enforces limits. It knows nothing of workflows.
+//! bytes and enforces limits. It is independent of workflows.
 //!
 //! ```text
 //!  Request ──▶ Workers ── socket ──▶ worker::serve ──▶ evaluate ──▶ Response

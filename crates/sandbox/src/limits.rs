@@ -33,7 +33,7 @@ pub const TICK_POLLS: u64 = 10_000;
 
 /// Ticks for each millisecond of a call: a billion calls and iterations in a second, several times the speed of the
 /// interpreter. Time is the limit that usually ends a call. The counter ends it, at the same point on every machine,
-/// where time does not: on a much faster machine, or if the clock stands still.
+/// where time does not: on a much faster machine, or if the clock stops.
 pub const TICKS_PER_MS: u64 = 100;
 
 /// Default ticks of a call.

@@ -17,7 +17,7 @@ pub enum Call {
     /// Runs a function. Answers its result as JSON text.
     Function(Function),
     /// Checks that a source could be run: it parses, imports nothing, and has a default export that may be a function.
-    /// It does not run. Answers the type of its result as a JSON Schema, as far as the source says it, or `null`.
+    /// It does not run. Answers the type of its result as a JSON Schema, as far as the source declares it, or `null`.
     CheckFunction {
         /// JavaScript or TypeScript.
         source: String,

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_bytes_are_bounded_and_the_rest_is_said() {
+    fn console_output_is_bounded_and_marked_as_cut() {
         check("a", CONSOLE_LINES_MAX, (CONSOLE_LINES_MAX, CONSOLE_LINES_MAX, false));
         check("a", CONSOLE_LINES_MAX + 1, (CONSOLE_LINES_MAX, CONSOLE_LINES_MAX, true));
         check("", CONSOLE_LINES_MAX + 1, (CONSOLE_LINES_MAX, 0, true));

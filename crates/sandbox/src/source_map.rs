@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_places_lead_back_to_written_ones() {
+    fn generated_positions_map_to_source_positions() {
         let mapping = |printed, written| Mapping { printed, written };
         // Units of UTF-16: the crab counts as two.
         let map = SourceMap::new(vec![mapping((1, 2), (1, 9)), mapping((0, 0), (0, 0))], TEXT.to_owned());

@@ -24,7 +24,7 @@ use std::path::Path;
 pub(crate) struct Transpiled {
     /// The code for the interpreter.
     pub(crate) code: String,
-    /// The type of the result as a JSON Schema, as far as the source says it.
+    /// The type of the result as a JSON Schema, as far as the source declares it.
     pub(crate) result_type: Option<String>,
     /// The map back to the source, for TypeScript.
     map: Option<SourceMap>,

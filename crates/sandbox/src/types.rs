@@ -1,8 +1,8 @@
-//! The type of a function's result as a JSON Schema, as far as its source says it.
+//! The type of a function's result as a JSON Schema, as far as its source declares it.
 //!
-//! An annotation in TypeScript says it: interfaces and type aliases of the same source are followed. Without one, a function
-//! whose every result is an object literal has exactly the names in it. Everything else is unknown, and unknown is `true`.
-//! Nothing checks such a type when the code runs.
+//! An annotation in TypeScript declares it: interfaces and type aliases of the same source are followed. Without one, a
+//! function whose every result is an object literal has exactly the names in it. Everything else is unknown, and
+//! unknown is `true`. Nothing checks such a type when the code runs.
 
 use oxc::ast::ast::{
     Argument, ArrayExpressionElement, ArrowFunctionBody, ArrowFunctionExpression, Class, ExportDefaultDeclarationKind,

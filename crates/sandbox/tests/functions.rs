@@ -119,7 +119,7 @@ fn limits_end_a_call_with_their_kind() {
 
 /// Code that catches the error of a limit, frees its memory, and returns normally.
 #[test]
-fn a_limit_that_was_caught_has_fired_all_the_same() {
+fn a_caught_limit_error_still_ends_the_call() {
     let caught =
         |code: &str| format!("export default async () => {{ let x; try {{ {code} }} catch {{}} x = 0; return 1 }}");
     let small = Limits { memory_bytes_max: 4 * 1024 * 1024, ..Limits::default() };
@@ -167,7 +167,7 @@ fn a_limit_that_was_caught_has_fired_all_the_same() {
 }
 
 #[test]
-fn errors_are_told_with_the_authors_places() {
+fn errors_have_source_positions() {
     check_fault("export default (x) =>\n  x.a.b", Threw, "TypeError: cannot read property", Some((2, 3)));
     check_fault("export default () => { throw new Error('ä') }", Threw, "Error: ä", Some((1, 34)));
     check_fault("/* äöü */ export default () => { throw Error('x') }", Threw, "Error: x", Some((1, 40)));
@@ -192,7 +192,7 @@ fn errors_are_told_with_the_authors_places() {
 }
 
 #[test]
-fn typescript_is_told_with_the_authors_places() {
+fn typescript_errors_have_source_positions() {
     let source = "interface In { a?: { b: number } }\n\nenum Kind { One = 1, Two }\n\n\
                   export default function (input: In): number {\n  return input.a!.b as number + Kind.Two\n}\n";
     check(source, r#"{"a":{"b":1}}"#, "3");
@@ -221,7 +221,7 @@ fn typescript_is_told_with_the_authors_places() {
 }
 
 #[test]
-fn imports_and_what_cannot_be_called_are_refused_before_anything_runs() {
+fn imports_and_missing_functions_are_refused_before_the_run() {
     let refused =
         |source: &str, place| check_fault(source, FaultKind::ImportRefused, "`import type` is allowed", place);
     refused("export default () => 1\nimport fs from 'fs'", Some((2, 1)));
@@ -236,7 +236,7 @@ fn imports_and_what_cannot_be_called_are_refused_before_anything_runs() {
     check_fault("export default () => eval('import(\"fs\")')", Threw, "", None);
 }
 
-/// The source says this type of its result. `null` if it says none.
+/// The type of the result that the source declares; `null` if it declares none.
 #[track_caller]
 fn check_type(source: &str, expected: &str) {
     let call = Call::CheckFunction { source: source.into() };
@@ -257,7 +257,7 @@ fn the_types_of_results_are_read() {
     check_type("export default (x): 'a' | null => x", r#"{"anyOf":[{"const":"a"},{"type":"null"}]}"#);
     let optional = r#"{"additionalProperties":false,"properties":{"a":true},"type":"object"}"#;
     check_type("export default (x): {a?: Map<string, number>} => x", optional);
-    // A type that the source does not say in full is unknown, and `{}` is the type of nearly every value.
+    // A type that the source does not declare in full is unknown, and `{}` is the type of nearly every value.
     for unknown in
         ["any", "{}", "Empty", "Sum", "Record<string, number>", "{[key: string]: number}", "{a: number} & {b: number}"]
     {
@@ -321,7 +321,7 @@ fn sources_are_checked_without_running() {
 }
 
 #[test]
-fn there_is_nothing_but_the_language() {
+fn only_language_globals_exist() {
     for name in [
         "fetch",
         "require",
@@ -356,7 +356,7 @@ fn there_is_nothing_but_the_language() {
 }
 
 #[test]
-fn the_clock_stands_in_utc() {
+fn the_clock_is_fixed_in_utc() {
     check_expression("[Date.now(), +new Date(), new Date().getTime()]", "[1600000000000,1600000000000,1600000000000]");
     check_expression("[Date(), String(new Date())]", &format!("[{0},{0}]", "\"Sun Sep 13 2020 12:26:40 GMT+0000\""));
     check_expression("(() => { Date = 5; return Date })()", "5");
@@ -437,7 +437,7 @@ fn randomness_is_that_of_the_seed() {
 }
 
 #[test]
-fn the_console_is_kept() {
+fn console_output_is_captured() {
     let source = "export default () => {
         console.log('a', 1, null, undefined, true, 10n, {b: [1]}, [], () => 1, Symbol('s'));
         console.info(); console.warn('w'); console.debug('d'); console.error(new TypeError('t'));
@@ -461,7 +461,7 @@ fn the_console_is_kept() {
 }
 
 #[test]
-fn nothing_is_left_from_one_call_to_the_next() {
+fn calls_share_no_state() {
     let pollute = "Object.prototype.x = 1; Array.prototype.map = () => 2; globalThis.JSON = null; Date.now = () => 3;";
     check(&format!("export default () => {{ {pollute} return 1 }}"), "null", "1");
     check_expression("[({}).x, [1].map((x) => x), typeof JSON, Date.now()]", "[null,[1],\"object\",1600000000000]");

@@ -16,17 +16,17 @@ use std::process::ExitCode;
 const WORKER: &str = "--be-a-worker";
 
 const TESTS: [(&str, fn()); 15] = [
-    ("workers_that_fail", pool::workers_that_fail),
+    ("failing_workers_are_replaced", pool::failing_workers_are_replaced),
     ("a_worker_that_died_idle_is_replaced", pool::a_worker_that_died_idle_is_replaced),
     ("workers_are_shared_and_used_again", pool::workers_are_shared_and_used_again),
-    ("workers_answer_as_this_process_does", pool::workers_answer_as_this_process_does),
+    ("workers_answer_like_this_process", pool::workers_answer_like_this_process),
     ("a_worker_is_confined", pool::a_worker_is_confined),
-    ("code_is_refused_where_nothing_confines_it", pool::code_is_refused_where_nothing_confines_it),
-    ("a_tenant_waits_for_no_other", pool::a_tenant_waits_for_no_other),
+    ("code_is_refused_without_confinement", pool::code_is_refused_without_confinement),
+    ("tenants_do_not_wait_for_each_other", pool::tenants_do_not_wait_for_each_other),
     ("a_worker_ends_after_its_calls", pool::a_worker_ends_after_its_calls),
     ("a_tenant_with_frequent_calls_gets_a_second_worker", pool::a_tenant_with_frequent_calls_gets_a_second_worker),
     ("workers_end_with_their_parent", pool::workers_end_with_their_parent),
-    ("dates_are_the_same_in_every_zone", pool::dates_are_the_same_in_every_zone),
+    ("dates_are_equal_in_every_time_zone", pool::dates_are_equal_in_every_time_zone),
     ("hostile_functions", cases::functions),
     ("hostile_sources", cases::sources),
     ("hostile_checks", cases::checks),

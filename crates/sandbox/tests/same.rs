@@ -56,7 +56,7 @@ fn expression() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn two_runs_give_the_same(expressions in vec(expression(), 1..4), input in "[a-z]{0,8}", now_ms: i32, seed: [u8; 32]) {
+    fn two_runs_have_equal_results(expressions in vec(expression(), 1..4), input in "[a-z]{0,8}", now_ms: i32, seed: [u8; 32]) {
         let source = format!("export default async (input) => [{}]", expressions.join(", "));
         let function = Function { source, input: format!("{input:?}"), now_ms: i64::from(now_ms), seed };
         let limits = Limits { ticks_max: 100, wall_ms_max: 60_000, ..Limits::default() };

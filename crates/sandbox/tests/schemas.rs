@@ -34,7 +34,7 @@ fn check_invalid(schema: &str, words: &str) {
 }
 
 #[test]
-fn values_that_fit_come_back() {
+fn valid_values_are_returned() {
     check("true", "1", "1");
     check(
         r#"{"type": "object"}"#,
@@ -85,7 +85,7 @@ fn mismatches_of_a_choice_are_those_of_the_likely_branch() {
 }
 
 #[test]
-fn many_mismatches_are_told_up_to_a_bound() {
+fn reported_mismatches_are_bounded() {
     let list = format!("[{}1]", "1,".repeat(500));
     let fault = validate(r#"{"items": {"type": "string"}}"#, &list).unwrap_err();
     assert_eq!(fault.mismatches.len(), 100);
@@ -93,7 +93,7 @@ fn many_mismatches_are_told_up_to_a_bound() {
 }
 
 #[test]
-fn drafts_are_told_by_schema_and_newest_otherwise() {
+fn the_draft_is_taken_from_schema_or_the_newest() {
     check_mismatch(r#"{"prefixItems": [{"type": "string"}]}"#, "[1]", &[("/0", "[0]", "type")]);
     let seven = r#"{"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]}"#;
     check_mismatch(seven, "[1]", &[("/0", "[0]", "type")]);
@@ -118,14 +118,14 @@ fn schemas_that_cannot_be_used_are_refused() {
 }
 
 #[test]
-fn no_pattern_takes_longer_than_its_text() {
+fn patterns_match_in_linear_time() {
     let value = format!("\"{}!\"", "a".repeat(100_000));
     check_mismatch(r#"{"pattern": "^(a+)+$"}"#, &value, &[("", "", "pattern")]);
 }
 
 /// The message contains the first ten and says that there are more, each with an equal share.
 #[test]
-fn several_mismatches_are_told_at_once() {
+fn several_mismatches_are_reported_together() {
     let schema = r#"{"additionalProperties": {"type": "integer"}, "minProperties": 1}"#;
     let value = |count: usize| {
         let fields: Vec<_> =

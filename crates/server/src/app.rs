@@ -249,8 +249,8 @@ impl App {
             Problem::new(Code::InternalError, "The server failed at this request. Its log has the reason.").because(why)
         };
         let slot = self.slot().await?;
-        // The slot moves to the thread: the work continues, and still counts, if the client disconnects. Work that takes long
-        // asks `request_is_dropped`.
+        // The slot moves to the thread: the work continues, and still counts, if the client disconnects. Long work
+        // polls `request_is_dropped`.
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&app);
             drop(slot);

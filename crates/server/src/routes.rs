@@ -254,11 +254,11 @@ fn bounded<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
 
 /// The response after a panic; the panic message on standard error has the location.
 fn broken(_: Box<dyn Any + Send>) -> Response {
-    Problem::new(Code::InternalError, "The server is at fault, and its log says where.").into_response()
+    Problem::new(Code::InternalError, "The server failed; its log shows the cause.").into_response()
 }
 
 async fn unknown(State(_): State<App>) -> impl IntoResponse {
-    Problem::new(Code::NotFound, "There is no such route; /docs and /openapi.json have all there are.")
+    Problem::new(Code::NotFound, "There is no such route; /docs and /openapi.json list all routes.")
 }
 
 async fn other_method(uri: Uri) -> impl IntoResponse {
@@ -267,7 +267,7 @@ async fn other_method(uri: Uri) -> impl IntoResponse {
         true => " Write a `#` in the id of an approval as `%23`, or use `decideUrl`.",
         false => "",
     };
-    let message = format!("This route does not take this method; /openapi.json says which it takes.{hint}");
+    let message = format!("This route does not support this method; /openapi.json lists its methods.{hint}");
     Problem::new(Code::MethodNotAllowed, message)
 }
 

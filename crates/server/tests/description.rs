@@ -14,7 +14,7 @@ fn the_openapi_file_is_as_generated() {
 }
 
 #[test]
-fn every_route_says_who_may_call_it() {
+fn every_route_documents_its_permission() {
     let description = serde_json::to_value(mainspring_server::description()).unwrap();
     let mut routes = 0;
     for (path, item) in description["paths"].as_object().unwrap() {
@@ -35,7 +35,7 @@ fn every_route_says_who_may_call_it() {
 }
 
 #[test]
-fn what_can_be_edited_is_shown_with_its_version_and_edited_by_it() {
+fn editable_resources_use_etags() {
     let description = serde_json::to_value(mainspring_server::description()).unwrap();
     let takes_if_match = |operation: &serde_json::Value| {
         let mut parameters = operation["parameters"].as_array().into_iter().flatten();
@@ -89,7 +89,7 @@ fn kinds(schema: &serde_json::Value) -> String {
 }
 
 #[test]
-fn a_field_is_described_as_what_may_stand_there() {
+fn fields_have_the_documented_types() {
     let description = serde_json::to_value(mainspring_server::description()).unwrap();
     let schemas = &description["components"]["schemas"];
     for (shape, field, wanted) in [

@@ -72,7 +72,7 @@ pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport 
     run_case_within(case, evaluator, &Allowance::default())
 }
 
-/// As [`run_case_with`], with bounds. A case that reaches one fails and says so.
+/// As [`run_case_with`], with bounds. A case that reaches one fails with that message.
 pub fn run_case_within(case: &Case, evaluator: &Arc<dyn Evaluator>, allowance: &Allowance) -> CaseReport {
     let (name, why) = (case.name.clone(), case.why.clone());
     let mut report = CaseReport { name, why, modes: Vec::new(), failures: Vec::new(), warnings: Vec::new() };
@@ -97,7 +97,7 @@ pub fn run_case_within(case: &Case, evaluator: &Arc<dyn Evaluator>, allowance: &
     report
 }
 
-/// A definition that is rejected only for features that this build lacks does not count as rejected.
+/// A definition that is rejected only for features that this build does not have does not count as rejected.
 fn check_refusal(expect: &Expect, problems: &[Diagnostic]) -> Vec<String> {
     let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
     if errors().all(|problem| problem.code == diagnostic::NOT_IN_BUILD) {

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn at_least() {
+    fn expected_fields_must_be_present() {
         check(r#"{"a":1,"b":2}"#, r#"{"a":1}"#, true);
         check(r#"{"a":1}"#, r#"{"a":1,"b":null}"#, false);
         check(r#"{"a":{"x":1,"y":2}}"#, r#"{"a":{"y":2}}"#, true);

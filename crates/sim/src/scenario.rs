@@ -167,7 +167,7 @@ fn find_in(path: &FilePath, is_named: bool, files: &mut Vec<PathBuf>) -> Result<
     let unreadable = |error: io::Error| Unreadable { file: path.into(), message: format!("{error}\n") };
     let found = fs::metadata(path).map_err(unreadable)?;
     if !found.is_dir() {
-        // A read of a named pipe waits, which only a caller that names it can want.
+        // A read of a named pipe waits, so only a caller may name one.
         if is_named || found.is_file() && syntax(path).is_some() {
             files.push(path.into());
         }
@@ -206,7 +206,8 @@ pub fn read_text(text: &[u8], syntax: Syntax, folder: &FilePath) -> Result<Vec<C
 /// As [`read_text`], with another source of the definitions that the text refers to, and with bounds.
 ///
 /// # Errors
-/// Fails as [`read_text`] does, before any case is read if there are too many, and after a case once the time is over.
+/// Fails as [`read_text`] does, before any case is read if there are too many, and after a case once the time limit has
+/// passed.
 pub fn read_within(
     text: &[u8],
     syntax: Syntax,
@@ -274,7 +275,7 @@ fn case<'a>(
     for (key, help) in [
         ("name", "give the case a name"),
         ("definition", "give it a workflow, in place or as the path of its file"),
-        ("expect", "say what must come of it: expect: {status: completed}"),
+        ("expect", "give the expected result: expect: {status: completed}"),
     ] {
         if !part.has(key) {
             reader.missing(part, key, help);

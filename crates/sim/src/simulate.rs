@@ -44,7 +44,8 @@ pub struct SeedReport {
 }
 
 impl Simulation {
-    /// Compiles a case and runs it without faults. An error says why the case cannot be simulated, and what to change.
+    /// Compiles a case and runs it without faults. An error names the reason for which the case cannot be simulated,
+    /// and the change to make.
     pub fn of(case: &Case) -> Result<Self, String> {
         if let Some(action) = case.inbox.iter().find_map(|entry| unsupported(&entry.action)) {
             return Err(format!("the inbox has {action}, which `sim` does not support: faults come from the seed"));

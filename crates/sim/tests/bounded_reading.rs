@@ -58,7 +58,7 @@ fn cases(keys: &str, count: usize) -> String {
 }
 
 #[test]
-fn too_many_cases_are_refused_before_one_is_read() {
+fn too_many_cases_are_refused_before_parsing() {
     let allowance = bounded(Bounds { cases_max: 3, ..Bounds::default() });
     let (read_cases, requests) = read(&cases("", 3), &allowance);
     assert_eq!((read_cases.expect("they fit").len(), requests), (3, 3));
@@ -123,7 +123,7 @@ fn mistakes_beyond_a_number_are_counted() {
 }
 
 #[test]
-fn each_name_that_occurs_again_is_a_mistake() {
+fn duplicate_names_are_mistakes() {
     let case = "- {name: n, definition: f, expect: {status: completed}}\n";
     let said = read(&format!("cases:\n{}", case.repeat(4)), &Allowance::default()).0.unwrap_err();
     assert_eq!(said.matches("two cases are called \"n\"").count(), 3, "{said}");

@@ -26,7 +26,7 @@ fn seeds() -> Range<u64> {
 }
 
 #[test]
-fn no_rule_breaks_among_nodes() {
+fn random_cluster_runs_keep_all_rules() {
     let (mut all, mut table, mut found) = (BTreeMap::new(), FaultCoverage::default(), Vec::new());
     let rare = SEEDS_OF_RARE_FAULTS.into_iter().filter(|_| seeds() == SEEDS);
     for seed in seeds().chain(rare) {

@@ -14,7 +14,7 @@ fn seeds() -> Range<u64> {
 }
 
 #[test]
-fn no_rule_breaks() {
+fn random_runs_keep_all_rules() {
     let explored = explore(seeds());
     let found: Vec<String> = explored.found.iter().take(5).map(ToString::to_string).collect();
     assert!(found.is_empty(), "{} of {} seeds:\n{}", explored.found.len(), explored.seeds, found.join("\n"));

@@ -15,7 +15,7 @@ fn seeds() -> Range<u64> {
 }
 
 #[test]
-fn migrated_executions_end_as_if_they_had_begun_so() {
+fn migrated_executions_end_as_if_started_with_the_new_plan() {
     let explored = explore_migrations(seeds());
     println!("{explored:?}");
     assert!(explored.found.is_empty(), "{} seeds:\n{}", explored.found.len(), explored.found[0]);

@@ -161,7 +161,7 @@ fn children_are_found_beside_the_definition() {
 }
 
 #[test]
-fn results_are_judged_as_real_ones() {
+fn results_are_checked_like_real_ones() {
     let case = |step: &str, result: &str, expect: &str| {
         format!(
             "name: n\ndefinition: {{steps: [{{id: a, {step}}}]}}\neffects: {{a: {{return: {result}}}}}\nexpect: {{{expect}}}\n"
@@ -209,7 +209,7 @@ fn answers_of_models_have_the_keys_of_real_ones() {
 }
 
 #[test]
-fn a_call_without_a_class_is_named_where_a_case_waits() {
+fn a_case_that_waits_names_the_unclassified_call() {
     let text = "name: n\ndefinition:\n  policy: {effects: {payment: deny}}\n  steps: [{id: pay, type: tool, tool: shop.pay}]\n\
                 effects: {pay: {return: 1}}\nexpect: {status: completed}\n";
     check_fails(text, "waits at pay: shop.pay has no class");

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strictest_of_several_budgets_decides_and_quantities_without_a_limit_are_free() {
+    fn the_strictest_budget_decides_and_unlimited_quantities_are_free() {
         let mut accounts = [PeriodAccount::default(); 2];
         let (outcome, stored) = decide(&request(100, vec![budget(100_000), budget(6_400)]), &mut accounts, &[]);
         let LeaseOutcome::Granted { amount, accounts: shown } = outcome else { panic!("{outcome:?}") };

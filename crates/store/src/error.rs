@@ -55,8 +55,8 @@ impl fmt::Display for CommitError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotWritten(why) => write!(out, "nothing was written: {why}"),
-            Self::Refused(why) => write!(out, "the store refused what was to be written: {why}"),
-            Self::Blocked(why) => write!(out, "nothing was written, as something shared was in the way: {why}"),
+            Self::Refused(why) => write!(out, "the store refused the write: {why}"),
+            Self::Blocked(why) => write!(out, "nothing was written because of a lock or a concurrent change: {why}"),
             Self::Unknown(why) => write!(out, "whether it was written is unknown: {why}"),
             Self::Fatal(why) => write!(out, "the disk failed: {why}"),
         }

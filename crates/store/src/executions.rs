@@ -235,7 +235,7 @@ pub struct Filter {
     pub excludes_quarantined: bool,
 }
 
-/// Selects the executions of a workflow that began on other definitions.
+/// Selects the executions of a workflow that started with other definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OtherDefinitions<'a> {
     /// The organization of the workflow.

@@ -7,8 +7,8 @@ use crate::{audit::AuditEntry, error::StoreError, read_limit::ReadLimit, rows::S
 /// Stores inbox messages, and notifies the nodes that receive them.
 pub trait Inbox: Send + Sync {
     /// Puts a message into an execution's inbox, with the rows that it needs. Durable. A second message with the same
-    /// execution and id is a repetition and changes nothing, even after the first was consumed if the store still knows
-    /// of it (it need not). False, and nothing is written, if the number of partitions has changed.
+    /// execution and id is a repetition and changes nothing, even after the first was consumed if the store still has a
+    /// record of it (not required). False, and nothing is written, if the number of partitions has changed.
     fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError>;
 
     /// Returns waiting messages of some partitions in order of arrival, after the arrival number `after` (0 for the

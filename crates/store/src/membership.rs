@@ -105,7 +105,7 @@ pub struct ClusterView {
     pub holders: Vec<(u32, String)>,
     /// The living nodes, by name.
     pub nodes: Vec<Node>,
-    /// Attempts at the requesting node that the owners of their executions want to stop.
+    /// Attempts at the requesting node that the owners of their executions ask to stop.
     pub stop_requested: Vec<RemoteAttempt>,
     /// The store's clock at the time of the response, in milliseconds since 1970.
     pub clock_ms: u64,

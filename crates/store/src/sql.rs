@@ -64,7 +64,7 @@ const fn starts_with(bytes: &[u8], at: usize, prefix: &[u8]) -> bool {
     true
 }
 
-/// Removes the lines of optional conditions that are not requested: each stands on its own line, which names its
+/// Removes the lines of optional conditions that are not requested: each is on its own line, which names its
 /// parameter in braces. The other parameters get numbers after the first `fixed`, in the order of `asked`; `mark` is
 /// the database's character before the number.
 pub(crate) fn only(sql: &str, mark: char, fixed: usize, asked: &[&str]) -> String {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_there_if_its_parameter_is_asked_for() {
+    fn a_line_is_included_with_its_parameter() {
         let sql = "a < $1\n  AND b = {b}\n  AND c = ({c})\nLIMIT $2\n";
         assert_eq!(only(sql, '$', 2, &[]), "a < $1\nLIMIT $2\n");
         assert_eq!(only(sql, '$', 2, &["c", "b"]), "a < $1\n  AND b = $4\n  AND c = ($3)\nLIMIT $2\n");

@@ -5,8 +5,8 @@ use crate::{
     journal::Journal, membership::Membership,
 };
 
-/// Stores journals and the catalogue. Each operation says what is durable when it returns. All operations block: the
-/// caller chooses the thread.
+/// Stores journals and the catalogue. Each operation documents the data that is durable when it returns. All operations
+/// block: the caller chooses the thread.
 pub trait Store: Journal + Inbox + Membership + Executions {
     /// Returns the resources of a server and its audit log, in the same store.
     fn catalogue(&self) -> &dyn Catalogue;

@@ -127,7 +127,7 @@ impl Cron {
         self.has_fixed_hour() && !self.minutes.begins_with_star
     }
 
-    /// Returns the first local minute that matches and does not lie before `from`; `None` after the year 9999.
+    /// Returns the first local minute that matches and is not before `from`; `None` after the year 9999.
     pub(crate) fn first_from(&self, from: DateTime) -> Option<DateTime> {
         let is_whole_minute = from.second() == 0 && from.subsec_nanosecond() == 0;
         let (mut date, mut hour, mut minute) = (from.date(), from.hour(), from.minute() + i8::from(!is_whole_minute));

@@ -254,7 +254,7 @@ fn dotted_segments(text: &str) -> Option<Vec<String>> {
     segments.iter().all(|segment| !segment.is_empty() && segment.chars().all(is_plain)).then_some(segments)
 }
 
-/// The signs of a query outside of its quoted names, which tell how many values it can find and how long that takes.
+/// The signs of a query outside of its quoted names, which bound the number of values that it can find, and its time.
 #[derive(Default)]
 struct Signs {
     descendants: usize,

@@ -41,7 +41,7 @@ fn missed_ticks() {
 }
 
 #[test]
-fn many_missed_ticks_come_in_parts() {
+fn many_missed_ticks_are_returned_in_parts() {
     let schedule = Schedule::new("* * * * *", "UTC").unwrap();
     let catch_up = CatchUp { missed: MissedTicks::All, window_ms: 24 * HOUR_MS };
     let (mut cursor_ms, mut ticks) = (0, Vec::new());

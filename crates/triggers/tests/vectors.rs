@@ -54,9 +54,9 @@ fn schedules() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The looks of a dispatcher give the idempotency keys under which the store starts each execution once.
+/// The polls of a dispatcher give the idempotency keys under which the store starts each execution once.
 #[test]
-fn looks_within_one_minute_have_one_key() {
+fn polls_within_one_minute_have_one_key() {
     let conformance = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
     let cases: Value = serde_json::from_slice(&fs::read(conformance.join(FILE)).unwrap()).unwrap();
     for case in cases["cases"].as_array().unwrap() {

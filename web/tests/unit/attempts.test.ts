@@ -35,7 +35,7 @@ function failOnce(cursor: string, status: number) {
   });
 }
 
-test('a page that failed for a moment is read again, and until then the attempts are incomplete', async () => {
+test('a failed page is retried, and the attempts are incomplete until then', async () => {
   failOnce('2', 503);
   const store = new AttemptStore('e');
   store.start(false);

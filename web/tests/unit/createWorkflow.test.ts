@@ -50,7 +50,7 @@ test('without a slug nothing is looked up', async () => {
   expect(get).not.toHaveBeenCalled();
 });
 
-test('other refusals are told', async () => {
+test('other refusals are reported', async () => {
   get.mockImplementation(() => refused(404));
   post.mockImplementation(() => refused(400));
   await expect(createOrFind('deploy', DATA)).rejects.toMatchObject({ status: 400 });

@@ -33,7 +33,7 @@ impl<'a> Copy<'a> {
     pub(super) fn of(root: &'a Path) -> Result<Self, String> {
         let target = root.join(TARGET);
         let folder = target.join(COPY);
-        fs::create_dir_all(&folder).map_err(|error| format!("{} cannot be made: {error}.", folder.display()))?;
+        fs::create_dir_all(&folder).map_err(|error| format!("{} cannot be created: {error}.", folder.display()))?;
         Ok(Self { root, target, folder })
     }
 
@@ -57,7 +57,7 @@ impl<'a> Copy<'a> {
         if !output.status.success() {
             return Err(format!("with this bug the simulator cannot be built: {}", errors(&output.stdout)));
         }
-        program(&output.stdout).ok_or_else(|| "cargo does not say where the simulator is.".to_owned())
+        program(&output.stdout).ok_or_else(|| "cargo does not report the path of the simulator.".to_owned())
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn apply(folder: &Path, patch: &Path, checks_only: bool) -> Result<()
         return Ok(());
     }
     let why = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{} does not apply any more; make the same slip in the code of today: {why}", patch.display()))
+    Err(format!("{} does not apply any more; add the same bug to the current code: {why}", patch.display()))
 }
 
 fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -115,7 +115,7 @@ mod tests {
     const PATCH: &str = "--- a/b/one.txt\n+++ b/b/one.txt\n@@ -1 +1 @@\n-one\n+two\n";
 
     #[test]
-    fn a_copy_is_broken_and_restored_and_the_repository_is_not_touched() {
+    fn a_copy_is_patched_and_restored_without_repository_changes() {
         let root = tempfile::tempdir().unwrap();
         let (from, to) = (root.path().join("from"), root.path().join("to"));
         fs::create_dir_all(from.join("b")).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_says_where_the_simulator_is_or_what_is_wrong() {
+    fn cargo_output_gives_the_simulator_or_the_errors() {
         let lines = b"{\"target\":{\"name\":\"other\"},\"executable\":\"/o\"}\n{\"target\":{\"name\":\"cluster\"},\"executable\":\"/c\"}\n{\"message\":{\"rendered\":\"error: no\"}}\n";
         assert_eq!(program(lines), Some(PathBuf::from("/c")));
         assert_eq!(program(b""), None);

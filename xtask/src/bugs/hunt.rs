@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-const TEST: &str = "no_rule_breaks_among_nodes";
+const TEST: &str = "random_cluster_runs_keep_all_rules";
 const SEEDS_VARIABLE: &str = "MAINSPRING_SEEDS";
 
 /// This variable is unset, since the seeds of the table are for the default number of executions.
@@ -53,7 +53,7 @@ fn run(command: &mut Command, seed: u64, at_most: Duration) -> Result<Option<Str
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.read_to_end(&mut bytes);
-        // After a timeout the receiver is gone.
+        // After a timeout the receiver was dropped.
         let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
     });
     let said = receiver.recv_timeout(at_most);
@@ -82,7 +82,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_words_of_the_seed_are_found() {
+    fn the_message_of_the_seed_is_found() {
         let said = "running 1 test\nthread panicked\n1 seeds:\nseed 12: at 5 ms: made before\nseed 13: more\n";
         assert_eq!(why(said, 12).as_deref(), Some("at 5 ms: made before"));
         assert_eq!(why(said, 1), None);

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn the_changelog_knows_what_is_being_built() {
+    fn the_changelog_names_the_current_version() {
         check("# Changelog\n\n## Unreleased\n", true);
         check("# Changelog\n\n## [1.2.0] - 2030-01-01\n", true);
         check("# Changelog\n\n## 1.1.0\n", false);
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_changelog_nothing_lands() {
+    fn a_missing_changelog_is_a_finding() {
         assert_found(look(&repository(&[])), &[("CHANGELOG.md", 0, "no changelog")]);
     }
 }

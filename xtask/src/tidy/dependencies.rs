@@ -47,7 +47,7 @@ fn reasons(manifest: &File, of_dependencies: &str) -> Vec<Finding> {
 }
 
 fn unexplained(manifest: &File, line: usize) -> Finding {
-    Finding::at(&manifest.path, line, "Say in a comment above it why this dependency is there.")
+    Finding::at(&manifest.path, line, "Give the reason for this dependency in a comment above it.")
 }
 
 /// Finds versions, paths and repositories outside of the root manifest.
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dependency_says_why() {
+    fn each_dependency_has_a_reason() {
         let section = "[workspace.dependencies]\n";
         check("Cargo.toml", &format!("{section}# Why.\na = \"1\"\n# Why.\nb = [\n  \"c\",\n]\n"), &[]);
         check("Cargo.toml", &format!("{section}# Why these.\na = \"1\"\nb = \"1\"\n"), &[]);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_of_its_own_decides_and_says_why() {
+    fn a_separate_workspace_has_versions_and_reasons() {
         let own = "[package]\n[workspace]\n[dependencies]\n";
         check("fuzz/Cargo.toml", &format!("{own}# Why.\na = \"1\"\nb = {{ path = \"../b\" }}\n"), &[]);
         check("fuzz/Cargo.toml", &format!("{own}a = \"1\"\n"), &[4]);

@@ -41,9 +41,9 @@ fn fault(file: &File, comment: &Comment) -> Option<(&'static str, &'static str)>
     let said: BTreeSet<String> =
         words::of_text(&comment.text).filter(|word| !FILLERS.contains(&word.as_str())).collect();
     if said.len() == 1 && said.iter().all(|word| INTERROGATIVES.contains(&word.as_str())) {
-        return Some(("questions", "doc comments of one interrogative; delete it or say the thing"));
+        return Some(("questions", "doc comments of one interrogative; delete it or name the subject"));
     }
-    // Code in a comment shows how a value is written, which the name does not tell.
+    // Code in a comment shows the notation of a value, which the name does not.
     let (name, types) = item(&file.tokens[comment.before..]).filter(|_| !comment.text.contains('`'))?;
     let name = stems(name);
     let (said, types) =
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_says_more_than_the_name() {
+    fn comments_that_repeat_the_name_are_found() {
         check("The tenant.", "tenant: u64,", Some("echoes"));
         check("Its retry policies.", "pub(crate) retry_policy: u64,", Some("echoes"));
         check("A retry policy.", "#[derive(A)]\nstruct RetryPolicy;", Some("echoes"));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrogative_says_nothing() {
+    fn interrogative_comments_are_found() {
         check("Whose.", "tenant: u64,", Some("questions"));
         check("Which.", "tenant: u64,", Some("questions"));
         check("Whose it is.", "tenant: u64,", None);

@@ -31,7 +31,7 @@ pub(super) fn look(repository: &Repository) -> Vec<Finding> {
     if let Some(kernel) = repository.file(KERNEL)
         && !(0..kernel.tokens.len()).any(|start| token::reads(&kernel.tokens, start, &NO_STD))
     {
-        findings.push(Finding::of_file(KERNEL, "The kernel is pure by absence; give it back its #![no_std]."));
+        findings.push(Finding::of_file(KERNEL, "The kernel must be no_std; restore its #![no_std]."));
     }
     findings
 }
@@ -46,7 +46,7 @@ fn edges_of(package: &Package) -> Vec<Finding> {
     let mut findings = Vec::new();
     for used in &package.uses {
         let message = match layer_of(used) {
-            None if used == TOOL => format!("{} uses {TOOL}, which is no part of the product.", package.name),
+            None if used == TOOL => format!("{} uses {TOOL}, which is not part of the product.", package.name),
             Some(other) if other <= own => format!(
                 "{} ({}) uses {used} (layer {}); a crate uses only crates of lower layers.",
                 package.name,
@@ -79,7 +79,7 @@ fn architecture(file: &File) -> Vec<Finding> {
     let marked = |marker: &str| file.lines().find(|(_, line)| line.trim() == marker).map(|(number, _)| number);
     let (Some(begins), Some(ends)) = (marked(TABLE_BEGINS), marked(TABLE_ENDS)) else {
         let message =
-            format!("The table of crates stands between {TABLE_BEGINS} and {TABLE_ENDS}; a marker is missing.");
+            format!("The table of crates must be between {TABLE_BEGINS} and {TABLE_ENDS}; a marker is missing.");
         return vec![Finding::of_file(ARCHITECTURE, message)];
     };
     let mut told = BTreeMap::new();
@@ -146,15 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn neighbors_do_not_know_each_other() {
+    fn crates_of_one_layer_are_independent() {
         check_edge("mainspring-kernel", "mainspring-sandbox", Some("layer 0a"));
         check_edge("mainspring-effects", "mainspring-store", Some("layer 0b"));
     }
 
     #[test]
-    fn the_tool_stands_beside_the_layers() {
+    fn xtask_is_outside_of_the_layers() {
         check_edge("xtask", "clap", None);
-        check_edge("mainspring-kernel", "xtask", Some("no part of the product"));
+        check_edge("mainspring-kernel", "xtask", Some("not part of the product"));
         check_edge("xtask", "mainspring-kernel", Some("beside the layers"));
     }
 

@@ -41,7 +41,7 @@ fn words(file: &File) -> Vec<Finding> {
         let found =
             line.split(|letter: char| !letter.is_alphanumeric() && letter != '_').find(|word| WORDS.contains(word));
         findings.extend(
-            found.map(|word| Finding::at(&file.path, number, format!("{word} is left over: do it or drop it."))),
+            found.map(|word| Finding::at(&file.path, number, format!("{word} is left over: resolve it or remove it."))),
         );
     }
     findings
@@ -54,7 +54,7 @@ fn machine_paths(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// True if the path stands alone, not inside of a longer one, and a name follows it.
+/// True if the path is alone, not inside of a longer one, and a name follows it.
 fn names_path(line: &str, path: &str) -> bool {
     let continues = |letter: char| letter.is_alphanumeric() || ['.', '_', '-', '~', '}', ')', '*'].contains(&letter);
     line.match_indices(path).any(|(start, _)| {
@@ -68,17 +68,17 @@ fn at_token(tokens: &[Token], start: usize) -> Option<String> {
     let token = &tokens[start];
     let name = token.text.as_str();
     if MACROS.contains(&name) && token::reads(tokens, start + 1, &["!"]) && tokens.get(start + 2)?.text != "=" {
-        return Some(format!("{name}! is left over: do it or drop it."));
+        return Some(format!("{name}! is left over: resolve it or remove it."));
     }
     if token::reads(tokens, start, &["#", "[", "ignore", "]"]) {
-        return Some("A test is ignored without a word; write #[ignore = \"why\"].".to_owned());
+        return Some("A test is ignored without a reason; write #[ignore = \"why\"].".to_owned());
     }
     if token.in_test
         && CLOCKS.contains(&name)
         && token::reads(tokens, start + 1, &[":", ":"])
         && names_sleep(tokens, start + 3)
     {
-        return Some("A test sleeps; wait for a fact, or let virtual time pass.".to_owned());
+        return Some("A test sleeps; wait for a condition, or use virtual time.".to_owned());
     }
     None
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_half_done() {
+    fn leftover_words_are_found() {
         for word in WORDS {
             check(SOURCE, &format!("// fine\n// {word}: later\n"), &[(2, word)]);
             check("a.sql", &format!("-- {word}\n"), &[(1, word)]);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn macros_of_the_half_done() {
+    fn leftover_macros_are_found() {
         check(SOURCE, "fn a() {\n    todo!()\n}\n", &[(2, "todo!")]);
         check(SOURCE, "fn a() { assert!(unimplemented!(\"b\")) }\n", &[(1, "unimplemented!")]);
         check(SOURCE, "fn a() { dbg!(1); }\n", &[(1, "dbg!")]);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_ignored_for_a_reason() {
+    fn an_ignored_test_has_a_reason() {
         check(SOURCE, "#[test]\n#[ignore]\nfn a() {}\n", &[(2, "why")]);
         check(SOURCE, "#[test]\n#[ignore = \"needs a network\"]\nfn a() {}\n", &[]);
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_one_machine() {
+    fn machine_paths_are_found() {
         for path in MACHINE_PATHS {
             check("a.md", &format!("see {path}ada/notes\n"), &[(1, "machine")]);
             check(SOURCE, &format!("const A: &str = \"file://{path}ada\";\n"), &[(1, "machine")]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn unparsable_sources_are_reported() {
         check(SOURCE, "fn a() {\n", &[(1, "not Rust")]);
     }
 }

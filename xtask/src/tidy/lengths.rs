@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_body_is_no_function() {
+    fn functions_without_a_body_are_not_counted() {
         check(&format!("trait A {{ fn long(); }}\nmod b {{\n{}}}\n", "use c;\n".repeat(90)), &[]);
         check(&format!("trait A {{\nfn long();\n{}const B: u8;\n}}\n", "\n".repeat(90)), &[]);
         check(&format!("type A = fn(u8);\nmod b {{\n{}}}\n", "use c;\n".repeat(90)), &[]);
     }
 
     #[test]
-    fn a_file_has_one_noun() {
+    fn long_files_are_found() {
         check(&"// a\n".repeat(FILE_LINES_MAX), &[]);
         check(&"// a\n".repeat(FILE_LINES_MAX + 1), &[("file crates/a/src/a.rs", FILE_LINES_MAX + 1)]);
     }

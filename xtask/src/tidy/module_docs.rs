@@ -6,7 +6,7 @@ use crate::repository::Repository;
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {
     let silent = repository.rust().filter(|file| !begins_with_a_sentence(&file.text));
     silent
-        .map(|file| Finding::at(&file.path, 1, "Begin with a `//!` comment that says what this file is for."))
+        .map(|file| Finding::at(&file.path, 1, "Start with a `//!` comment that states the purpose of this file."))
         .collect()
 }
 
@@ -20,7 +20,7 @@ mod tests {
     use crate::tidy::tests::{assert_found, repository};
 
     #[test]
-    fn a_file_says_first_what_it_is_for() {
+    fn a_file_starts_with_its_purpose() {
         let files = [
             ("crates/a/src/good.rs", "//! One noun.\n\nuse b;\n"),
             ("crates/a/src/late.rs", "use b;\n//! One noun.\n"),

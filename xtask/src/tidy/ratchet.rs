@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_shows_its_places_or_says_how_to_see_them() {
+    fn a_count_shows_its_positions_or_the_command() {
         let mut count = Measure::count("openers a".to_owned(), "openers");
         ["a.rs", "b.rs"].into_iter().for_each(|path| count.add(Finding::at(path, 1, "What.")));
         let measured = BTreeMap::from([(count.key.clone(), count)]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_entry_is_a_finding_and_is_kept() {
+    fn an_unreadable_entry_is_a_finding_and_stays() {
         assert_found(
             compare("b 3\nfunction a.rs::b many\n", &BTreeMap::new(), &BTreeSet::new()).findings,
             &[(PATH, 1, "entry"), (PATH, 2, "entry")],

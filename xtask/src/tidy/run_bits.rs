@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_may_be_run() {
+    fn scripts_are_executable() {
         check(true, &[]);
         check(false, &[(".ci/run", 0, "chmod +x")]);
         assert_found(look(&Repository::default()), &[(".ci/run", 0, "not there")]);

@@ -43,7 +43,7 @@ mod tests {
     use crate::tidy::tests::{assert_found, repository};
 
     #[test]
-    fn no_statement_hides_in_a_text() {
+    fn sql_in_string_literals_is_found() {
         for keywords in STATEMENTS {
             let statement = format!("{} x", keywords.join(" "));
             let source = format!(
@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn words_alone_are_no_statement() {
+    fn sql_keywords_alone_are_not_statements() {
         let source =
             format!("/// {} x\nconst A: &str = \"{}\";\nconst B: &str = \"SELECTED x\";\n", "SELECT", "INSERT");
         assert_found(look(&repository(&[("crates/engine/src/a.rs", &source)])), &[]);
     }
 
     #[test]
-    fn sql_files_are_the_stores() {
+    fn sql_files_belong_to_the_store() {
         let files = [("crates/store/src/sqlite/sql/head.sql", ""), ("crates/engine/src/head.sql", "")];
         assert_found(look(&repository(&files)), &[("crates/engine/src/head.sql", 0, "crates/store")]);
     }

@@ -43,7 +43,7 @@ fn fault(subject: &str) -> Option<String> {
     };
     let verb = summary.split([' ', ',']).next().unwrap_or_default();
     if !is_imperative(verb) {
-        return Some(format!("a summary that does not begin with an imperative (`{verb}`)"));
+        return Some(format!("a summary that does not start with an imperative (`{verb}`)"));
     }
     summary.ends_with('.').then(|| "a subject with a period".to_owned())
 }

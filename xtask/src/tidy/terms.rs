@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn several_words_stand_together() {
+    fn terms_of_several_words_are_found() {
         check(
             "docs/a.md",
             "It is set\naside. It is set. Aside it is. set_aside, call-off\n",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn some_words_are_coined_in_some_paths_only() {
+    fn some_terms_are_banned_in_some_paths_only() {
         check(
             "crates/engine/src/a.rs",
             "// A letter, a table, a flight in flight.\n",

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_begins_with_its_subject_or_its_verb() {
+    fn sentences_without_a_subject_first_are_found() {
         let openers = "How Of That What Whatever Where Wherever Whether Which Whichever Who Whoever Whom Whose Why";
         assert_eq!(openers.split(' ').count(), OPENERS.len());
         for opener in openers.split(' ') {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_and_times_have_names() {
+    fn vague_pronouns_are_found() {
         check(
             "pronouns",
             "Nobody asks.\nIt is somebody's.\n\nBy\nthen it is gone.\nMeanwhile, whoever came.\n",

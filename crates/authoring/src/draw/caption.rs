@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_telling_line() {
+    fn captions_show_the_first_significant_line() {
         for (script, shown) in [
             ("make", "$ make"),
             ("#!/bin/bash\nset -eu\n\nmake all\nmake test", "$ make all …"),

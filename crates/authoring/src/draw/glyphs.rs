@@ -32,7 +32,7 @@ pub(super) struct Glyphs {
     pub quotes: [&'static str; 2],
 }
 
-/// The marks that stand before steps and edges, by their kind.
+/// The marks that precede steps and edges, by their kind.
 #[derive(Debug)]
 pub(super) struct Marks {
     /// The mark of work.

@@ -62,7 +62,7 @@ pub(super) fn is_step(outline: &Outline, entry: usize) -> bool {
     }
 }
 
-/// Returns the object whose keys stand inside of an entry; `None` for data of the author.
+/// Returns the object whose keys are inside of an entry; `None` for data of the author.
 pub(super) fn object(outline: &Outline, entry: Option<usize>) -> Option<Object> {
     let Some(at) = entry else { return Some(Object::Root) };
     if is_step(outline, at) {
@@ -77,7 +77,7 @@ pub(super) fn object(outline: &Outline, entry: Option<usize>) -> Option<Object> 
     let owner = outline.entries[at].parent;
     let key = outline.key_of(entry)?;
     if CONDITIONS.contains(&key) {
-        // A condition stands in a step, in an edge or in another condition.
+        // Conditions occur in steps, edges and other conditions.
         let around = if outline.entries[at].key.is_some() { owner } else { outline.entries[owner?].parent };
         return object(outline, around).filter(|around| !matches!(around, Object::Root)).map(|_| Object::Condition);
     }

@@ -81,8 +81,8 @@ pub fn recorded(plan: &Plan, frames: &[Frame]) -> Recorded {
     Recorded { fields, calls, notes }
 }
 
-/// Makes the case of a recorded execution. `observed` is the result of a run of it. The second value says how the run
-/// differs from the recording; the recorded calls are then the expectation, so that the case fails.
+/// Makes the case of a recorded execution. `observed` is the result of a run of it. The second value describes the
+/// difference between the run and the recording; the recorded calls are then the expectation, so that the case fails.
 pub fn case_of(name: &str, recorded: &Recorded, observed: &Observed) -> (Case, Option<String>) {
     let mut expect = expectations(observed);
     let mut left = observed.calls.clone();

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_cannot_be_kept_is_text() {
+    fn invalid_or_unrepresentable_json_is_text() {
         let deepest = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
         for text in [
             "{",

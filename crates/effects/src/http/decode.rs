@@ -107,7 +107,7 @@ mod tests {
     ];
 
     #[test]
-    fn codings_are_taken_off() {
+    fn content_codings_are_decoded() {
         for coding in [Coding::Identity, Coding::Gzip, Coding::Deflate] {
             let (decoded, end) = coding.decode(&encoded(coding, b"hello"), 100);
             assert_eq!((decoded.as_slice(), end.is_ok()), (&b"hello"[..], true), "{coding:?}");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_stops_at_the_bound() {
+    fn decompression_stops_at_the_limit() {
         let zeros = vec![0; 10_000_000];
         for coding in [Coding::Gzip, Coding::Deflate] {
             let bomb = encoded(coding, &zeros);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_coding_is_taken_off_and_not_two() {
+    fn a_single_content_coding_is_decoded() {
         let check = |values: &[&'static str], expected: Option<Coding>| {
             let mut headers = HeaderMap::new();
             for value in values {
@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_strange(bytes: Vec<u8>, bytes_max in 0usize..200) {
+        fn decoding_any_bytes_is_bounded(bytes: Vec<u8>, bytes_max in 0usize..200) {
             for coding in [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Deflate] {
                 prop_assert!(coding.decode(&bytes, bytes_max).0.len() <= bytes_max + 1);
             }

@@ -25,7 +25,7 @@ pub(super) enum RequestError {
     AddressRefused {
         /// The URL of the request.
         url: Shown,
-        /// The use of the address, in words.
+        /// A description of the use of the address.
         special_use: &'static str,
         /// The entry that would allow it: host and port, with the organization in front unless it is `default`.
         entry: String,

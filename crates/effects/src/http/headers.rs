@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_headers_are_taken() {
+    fn plain_headers_are_accepted() {
         let headers = given(Some(&Value::map([("X-A", Value::from(" b ")), ("c", Value::from(""))]))).unwrap();
         assert_eq!(headers["x-a"], "b");
         assert_eq!(headers["c"], "");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_join_what_has_one_name() {
+    fn response_headers_of_one_name_are_joined() {
         let mut headers = HeaderMap::new();
         for (name, value) in [("a", "1"), ("a", "2"), ("set-cookie", "b=1, x"), ("set-cookie", "c=2")] {
             headers.append(name, HeaderValue::from_static(value));

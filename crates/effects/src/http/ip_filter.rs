@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Returns the special use of an address in words, or `None` if it is public.
+/// Returns a description of the special use of an address, or `None` if it is public.
 pub(super) fn special_use(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => SPECIAL_V4.iter().find(|(range, _)| range.contains(&address)).map(|(_, use_)| *use_),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_services_are_called_so() {
+    fn metadata_services_are_named_in_the_error() {
         for address in ["169.254.169.254", "168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254"] {
             check(address, Some("metadata"));
         }
@@ -165,7 +165,7 @@ mod tests {
     proptest! {
         /// An IPv4 address stays rejected in every form in which IPv6 embeds it.
         #[test]
-        fn no_disguise_of_an_ipv4_address_is_public(address: u32) {
+        fn embedded_ipv4_addresses_are_not_public(address: u32) {
             let [high, low] = [(address >> 16) as u16, address as u16];
             for disguise in [
                 Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, high, low),

@@ -148,8 +148,8 @@ fn body_of(body: Option<&Value>, headers: &mut HeaderMap) -> Option<Bytes> {
     Some(body.into())
 }
 
-/// Adds the idempotency key. It is the same for all attempts, so that a server that knows the header performs the work
-/// once. A value of the step takes precedence.
+/// Adds the idempotency key. It is the same for all attempts, so that a server that supports the header performs the
+/// work once. A value of the step takes precedence.
 fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap) -> Result<(), RequestError> {
     let name = match params.get("idempotencyHeader") {
         None => Some(IDEMPOTENCY_HEADER),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trace_is_told_unless_the_step_tells_one() {
+    fn traceparent_is_sent_unless_the_step_sets_one() {
         let told = |params| {
             let attempt = attempt(1, Value::map(params));
             let mut request = Request::of(&attempt).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_say_what_they_are() {
+    fn bodies_set_their_content_type() {
         let check = |body: Value, bytes: &str, content_type: &str| {
             let request = request([("body", body)]).unwrap();
             assert_eq!(request.body.as_deref(), Some(bytes.as_bytes()));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_that_of_the_work() {
+    fn the_idempotency_key_is_derived_from_the_intent() {
         let key = |params: Value, number: u32, name: &str| {
             let request = Request::of(&attempt(number, params)).unwrap();
             request.headers.get(name).map(|value| value.to_str().unwrap().to_owned())
@@ -369,7 +369,7 @@ mod tests {
     proptest! {
         /// Any parameters give a request or an error, the same for every attempt.
         #[test]
-        fn no_parameters_are_too_strange(
+        fn any_parameters_give_a_request_or_an_error(
             params in proptest::collection::btree_map(
                 prop_oneof![9 => proptest::sample::select(KEYS.to_vec()).prop_map(str::to_owned), 1 => ".{0,5}"],
                 any_value(),

@@ -40,7 +40,7 @@ impl Resolver for SystemResolver {
 }
 
 /// Runs blocking work on a separate thread once a permit is free. The thread keeps the permit until the work is done,
-/// even if the caller is gone.
+/// even if the caller was dropped.
 async fn on_a_thread<T: Send + 'static>(
     permits: Arc<Semaphore>,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -186,7 +186,7 @@ mod lookups {
     use super::*;
 
     #[tokio::test]
-    async fn lookups_that_nobody_answers_take_no_more_threads_than_they_have() {
+    async fn unanswered_lookups_use_a_bounded_number_of_threads() {
         let permits = Arc::new(Semaphore::new(2));
         let (began, begun) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
@@ -199,7 +199,7 @@ mod lookups {
                 Ok(number)
             })
         };
-        // The callers of two lookups are gone, and the lookups keep their threads nevertheless.
+        // The callers of two lookups were dropped, and the lookups keep their threads.
         for number in 0..2 {
             tokio::select! {
                 biased;

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn authorities_are_added_to_those_of_mozilla() {
+    fn configured_authorities_extend_the_mozilla_roots() {
         let before = TlsRoots::default().0.len();
         let pem = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap().cert.pem();
         assert_eq!(TlsRoots::default().with_authorities(&(pem.clone() + &pem)).unwrap().0.len(), before + 2);

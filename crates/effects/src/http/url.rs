@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_added_and_never_shown() {
+    fn queries_are_appended_and_never_displayed() {
         let target = Target::parse("https://a.test/p?x=1#f").unwrap();
         let pairs = [("k&".to_owned(), "ä =+".to_owned()), (String::new(), String::new())];
         let target = target.with_query(&pairs).unwrap();
@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(text in ".{0,40}|https?://.{0,40}", location in ".{0,40}|(https?:)?//.{0,40}") {
+        fn any_text_parses_or_fails_without_a_panic(text in ".{0,40}|https?://.{0,40}", location in ".{0,40}|(https?:)?//.{0,40}") {
             for base in [text.as_str(), "https://a.test/p?q"] {
                 let Ok(target) = Target::parse(base) else { continue };
                 prop_assert!(!target.shown().to_string().contains(['?', '#', '@']) || target.url().path().contains('@'));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn locations_are_joined() {
+    fn redirect_locations_are_resolved() {
         let target = Target::parse("https://a.test:8443/p/q?x=1").unwrap();
         for (location, url) in [
             ("/r", "https://a.test:8443/r"),

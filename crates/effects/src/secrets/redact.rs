@@ -134,7 +134,7 @@ impl Redactor {
                 self.search(view, &mut found);
             });
         }
-        // A whole value is returned at once, or not yet. A range may begin before one that was looked at.
+        // A whole value is returned at once, or not yet. A range may start before one that was already processed.
         found.sort_unstable_by_key(|(start, _)| std::cmp::Reverse(*start));
         loop {
             let before = settled;

@@ -49,7 +49,7 @@ use rustix::process::Pid;
 /// The containment of a node's scripts.
 #[derive(Debug, Clone, Default)]
 pub enum Scripts {
-    /// As the user who runs this process, with all of that user's permissions.
+    /// As the user of this process, with all of that user's permissions.
     #[default]
     Uncontained,
     /// In containers.
@@ -107,7 +107,7 @@ pub struct ContainerSettings {
     pub readable: Vec<PathBuf>,
     /// Files and folders that no container shows: state, keys, configuration.
     pub hidden: Vec<PathBuf>,
-    /// The folder of all workspaces. It may lie in a hidden folder, since a container mounts only the workspace of its
+    /// The folder of all workspaces. It may be in a hidden folder, since a container mounts only the workspace of its
     /// script.
     pub workspaces: PathBuf,
     /// The network of scripts.
@@ -155,8 +155,8 @@ impl fmt::Display for Container {
         let memory = match self.settings.is_memory_counted {
             true => "control groups",
             false => {
-                "no control groups: memory and processes of scripts are watched, not enforced, and a hostile script can \
-                 take the memory of this machine"
+                "no control groups: memory and processes of scripts are monitored but not limited, and a hostile script \
+                 can exhaust the memory of this machine"
             }
         };
         write!(formatter, "bubblewrap, seccomp, {landlock}, {memory}; network: {}", self.settings.network.name())
@@ -263,7 +263,7 @@ impl Container {
     /// control groups is rejected if the trial could make some.
     pub(super) fn confine(&self, organization: Option<&str>, name: &str, member: Pid) -> Result<Cgroup, ShellError> {
         let made = self.cgroups.confine(organization, name, member);
-        made.map_err(|error| ShellError::NotContained(format!("its control groups cannot be made: {error}")))
+        made.map_err(|error| ShellError::NotContained(format!("its control groups cannot be created: {error}")))
     }
 }
 

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_come_first() {
+    fn engine_variables_come_first() {
         let env = Value::map([("A", Value::from("1")), ("MAINSPRING_ATTEMPT", Value::from("mine"))]);
         let variables = variables("a[0].b", env).unwrap();
         let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trace_is_told_where_there_is_one_and_a_step_may_say_another() {
+    fn traceparent_is_set_with_tracing_and_a_step_may_replace_it() {
         let told = |traces, env| {
             let variables = variables_with(traces, "a", env).unwrap().into_iter().rev();
             variables.filter(|(name, _)| name == TRACE_VARIABLE).map(|(_, value)| value).next()
@@ -201,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn plain_names_and_no_names_are_taken() {
+    fn plain_and_missing_variables_are_accepted() {
         let env = Value::map(["_", "a", "A_1", "PATH"].map(|name| (name, Value::from(""))));
         assert_eq!(variables("a", env).unwrap().len(), 11);
         assert_eq!(variables("a", Value::Null).unwrap().len(), 7);
     }
 
     #[test]
-    fn a_search_path_names_shown_folders_alone() {
+    fn a_search_path_contains_only_visible_folders() {
         let path = |path: &str| {
             let inherited = [(OsString::from("PATH"), OsString::from(path))].into_iter();
             let variables = contained(inherited, "/h", |folder| folder.starts_with("/usr"));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_told_only_where_text_is_missing() {
+    fn lengths_are_reported_only_for_truncated_output() {
         let whole = report(b"x").to_value(Some(0));
         assert_eq!(whole.as_map().unwrap().len(), 5);
         assert_eq!(whole.get("truncated"), Some(&Value::from(false)));

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_is_found_at_the_true_end() {
+    fn the_last_line_is_found_at_the_end_of_the_output() {
         assert_eq!(kept(b"").last_line(), "");
         assert_eq!(kept(b" \n\n").last_line(), "");
         assert_eq!(kept(b"first\n\x1b[31mlast\r\n\n").last_line(), "[31mlast");
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn draining_takes_what_is_there_and_does_not_wait() {
+    async fn draining_reads_available_output_without_waiting() {
         use std::io::Write;
         let ((stdout, mut writer), (stderr, _held)) = (io::pipe().unwrap(), io::pipe().unwrap());
         let mut streams = Streams::new(stdout.into(), stderr.into()).unwrap();

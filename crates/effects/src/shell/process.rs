@@ -119,8 +119,9 @@ pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
     false
 }
 
-/// Reads the environment of a process by one call where it fits. A process that loads another program gives up the memory
-/// that the file was opened for: a second call would find its end there, and a part would be taken for the whole.
+/// Reads the environment of a process by one call where it fits. A process that loads another program releases the
+/// memory that the file was opened for: a second call would find its end there, and a part would be taken for the
+/// whole.
 fn environment(file: &str) -> io::Result<Vec<u8>> {
     let (mut file, mut environ, mut length) = (fs::File::open(file)?, vec![0; ENVIRONMENT_READ_BYTES], 0);
     loop {
@@ -199,7 +200,7 @@ mod tests {
     };
 
     #[test]
-    fn stat_is_read_behind_any_name() {
+    fn stat_is_parsed_with_any_process_name() {
         let rest = "1 77 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 THREADS 0 4242 9 9";
         let of = Stat {
             started_ticks: 4242,
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn we_see_ourselves() {
+    fn the_current_process_is_found() {
         let me = rustix::process::getpid();
         assert!(all().any(|pid| pid == me));
         assert!(Stat::of(me).is_some_and(|stat| !stat.is_dead && stat.started_ticks > 0));

@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(end(&just, grace).await, Ended::All);
     }
 
-    /// A member that runs as another user is waited for, and not taken for gone.
+    /// A member that runs as another user is awaited, and does not count as ended.
     #[test]
     fn set_uid_members_are_members() {
         if !rustix::process::getuid().is_root() {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mark_is_followed_across_groups_and_other_processes_live() {
+    async fn marked_processes_of_other_groups_are_killed_and_no_others() {
         let spawn =
             |mark: &str| Command::new("sleep").arg("300").env("GROUP_TEST", mark).process_group(0).spawn().unwrap();
         let (mut a, mut b, mut unrelated) = (spawn("x1"), spawn("x1"), spawn("x11"));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_search_for_a_mark_holds_up_no_other_task() {
+    async fn the_search_for_a_mark_yields_to_other_tasks() {
         let order = std::cell::RefCell::new(Vec::new());
         let marked = Members::With("GROUP_TEST=nobody".into());
         let search = async {

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_read_back_and_forgotten() {
+    fn a_record_is_read_back_and_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let records = folder.path().join("not/yet/there");
         let record = record();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damage_is_seen() {
+    fn every_damage_is_detected() {
         let (record, text) = (record(), record().text());
         assert_eq!(ProcessRecord::parse(&text, &record.mark), Some(record.clone()));
         for end in 0..text.len() {

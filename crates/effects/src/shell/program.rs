@@ -119,7 +119,8 @@ impl Programs {
     }
 }
 
-/// Sets up the container, then tells it what to run. A container that is not set up ends without having run anything.
+/// Sets up the container, then sends it the program to run. A container that is not set up ends without having run
+/// anything.
 async fn start(
     container: &Arc<Container>,
     spawned: Contained,

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_is_ours_is_ended() {
+    async fn only_recorded_or_marked_processes_are_killed() {
         assert!(!survives(1, false, |_| {}).await, "the leader that was written down");
         assert!(!survives(2, true, |record| record.started_ticks += 1).await, "a marked member of the group");
         assert!(
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_that_is_written_down_is_ended_and_forgotten() {
+    async fn all_recorded_processes_are_killed_and_their_records_deleted() {
         let folder = tempfile::tempdir().unwrap();
         end_leftovers(&folder.path().join("none"), LONG).await;
         let marks = [mark(1), mark(2)];
@@ -159,14 +159,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_note_the_boot_decides() {
+    async fn without_a_record_the_boot_decides() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(adopt(folder.path(), &mark(1), true, LONG).await, Adopted::NeverStarted);
         assert_eq!(adopt(folder.path(), &mark(1), false, LONG).await, Adopted::Interrupted);
     }
 
     #[tokio::test]
-    async fn a_damaged_note_kills_by_the_mark_alone() {
+    async fn a_damaged_record_kills_by_the_mark_only() {
         let (folder, mark) = (tempfile::tempdir().unwrap(), mark(5));
         let (mut ours, mut unrelated) = (sleeper(Some(&mark)), sleeper(None));
         record_of(&unrelated, &mark).write(folder.path()).unwrap();

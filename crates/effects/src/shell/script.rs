@@ -135,7 +135,7 @@ fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, ShellError>
     }
 }
 
-/// Checks the folder before the start, because a failed start does not tell whether the program or its folder is
+/// Checks the folder before the start, because a failed start does not show whether the program or its folder is
 /// missing.
 fn enterable(folder: PathBuf, named_by: FolderSource) -> Result<PathBuf, ShellError> {
     let enter = || match fs::metadata(&folder)?.is_dir() {

@@ -12,7 +12,7 @@ fn assert_refused(outcome: Outcome, what: &str) {
 }
 
 #[tokio::test]
-async fn the_machine_itself_is_refused_by_every_name() {
+async fn loopback_is_refused_by_every_name() {
     let server = Server::with(response(200, &[], "")).await;
     for host in [
         "127.0.0.1",
@@ -35,7 +35,7 @@ async fn the_machine_itself_is_refused_by_every_name() {
         let url = format!("http://{host}:{}/", server.port);
         assert_failed(perform(&http_to(""), &attempt(&url, [])).await, "http_address_refused", Class::Policy);
     }
-    assert_eq!(server.asked_count(), 0);
+    assert_eq!(server.unread_requests(), 0);
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn allowed_addresses_are_reached_and_adjacent_ones_are_not() {
     done(perform(&http_to(&format!("localhost:{}", server.port)), &by_name(server.port)).await);
     assert_refused(perform(&http_to("localhost:1"), &by_name(server.port)).await, "loopback");
     assert_refused(perform(&http_to("localhost"), &attempt(&server.url("/"), [])).await, "loopback");
-    assert_eq!((server.asked_count(), neighbor.asked_count()), (3, 0));
+    assert_eq!((server.unread_requests(), neighbor.unread_requests()), (3, 0));
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn redirects_are_checked_like_first_addresses() {
         let outcome = perform(&http, &attempt(&server.url("/"), [])).await;
         assert_failed(outcome, "http_address_refused", Class::Policy);
     }
-    assert_eq!(hidden.asked_count(), 0);
+    assert_eq!(hidden.unread_requests(), 0);
 }
 
 /// An organization's exceptions apply to that organization only, in every way to reach an address.
@@ -104,11 +104,11 @@ async fn an_allowlist_entry_is_for_one_organization() {
             );
         }
     }
-    assert_eq!(hidden.asked_count(), 0);
+    assert_eq!(hidden.unread_requests(), 0);
     let entry = format!("MAINSPRING_HTTP_ALLOW=acme=127.0.0.1:{}", hidden.port);
     assert_refused(perform(&http_to(&allow), &of(Some("acme"), &own.url("/"))).await, &entry);
     assert_eq!(
-        (own.asked_count(), hidden.asked_count()),
+        (own.unread_requests(), hidden.unread_requests()),
         (1, 0),
         "the redirect is followed, and refused where it leads"
     );
@@ -118,12 +118,12 @@ async fn an_allowlist_entry_is_for_one_organization() {
         let entry = format!("MAINSPRING_HTTP_ALLOW=127.0.0.1:{}", own.port);
         assert_refused(perform(&http_to(&allow), &of(organization, &own.url("/"))).await, &entry);
     }
-    assert_eq!((own.asked_count(), hidden.asked_count()), (1, 4));
+    assert_eq!((own.unread_requests(), hidden.unread_requests()), (1, 4));
 }
 
 /// A name whose address changes between the check and the connection (DNS rebinding).
 #[tokio::test]
-async fn a_name_is_resolved_once_and_connected_to_as_it_was_checked() {
+async fn connections_use_the_checked_address_of_a_name() {
     let first = Server::with(response(200, &[], "first")).await;
     let second = Server::start_at(("127.0.0.2", first.port), |_| response(200, &[], "second").into()).await;
     let resolver = Scripted::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
@@ -133,30 +133,30 @@ async fn a_name_is_resolved_once_and_connected_to_as_it_was_checked() {
     assert_eq!(at(&done(perform(&http, &attempt).await), "body"), &Value::from("first"));
     // The next attempt resolves and checks again.
     assert_refused(perform(&http, &attempt).await, "loopback");
-    assert_eq!((first.asked_count(), second.asked_count()), (1, 0));
+    assert_eq!((first.unread_requests(), second.unread_requests()), (1, 0));
 }
 
 /// The same with a redirect of a host to itself.
 #[tokio::test]
-async fn every_hop_looks_again() {
+async fn every_redirect_resolves_and_checks_again() {
     let server = Server::with(redirect(302, "/again")).await;
     let resolver = Scripted::new(&[&["127.0.0.1"], &["10.0.0.1"]]);
     let allow = "127.0.0.1".parse().unwrap();
     let http = Http::new(HttpOptions { allow, resolver, ..HttpOptions::default() });
     let url = format!("http://rebinding.test:{}/", server.port);
     assert_refused(perform(&http, &attempt(&url, [])).await, "a private address");
-    assert_eq!(server.asked_count(), 1);
+    assert_eq!(server.unread_requests(), 1);
 }
 
 #[tokio::test]
-async fn refused_addresses_beside_permitted_ones_are_passed_over() {
+async fn refused_addresses_of_a_name_are_skipped() {
     let mut server = Server::with(response(200, &[], "")).await;
     let resolver = Scripted::new(&[&["10.0.0.1", "127.0.0.1", "::1"]]);
     let allow = "127.0.0.1".parse().unwrap();
     let http = Http::new(HttpOptions { allow, resolver, ..HttpOptions::default() });
     let url = format!("http://mixed.test:{}/", server.port);
     done(perform(&http, &attempt(&url, [])).await);
-    assert_eq!(server.asked().await.header("host"), Some(format!("mixed.test:{}", server.port).as_str()));
+    assert_eq!(server.next_request().await.header("host"), Some(format!("mixed.test:{}", server.port).as_str()));
 }
 
 /// An address that refuses connections does not hide the next one.

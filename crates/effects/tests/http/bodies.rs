@@ -42,7 +42,7 @@ async fn bodies_become_values() {
 }
 
 #[tokio::test]
-async fn codings_are_taken_off_and_no_more_spoken_of() {
+async fn decoded_responses_drop_the_coding_headers() {
     let headers = ["Content-Encoding: gzip", "Content-Type: application/json"];
     let result = done(outcome_of(&headers, &gzip(b"{\"a\":1}"), None).await);
     assert_eq!(at(&result, "body/a"), &Value::from(1u64));
@@ -70,7 +70,7 @@ async fn the_bound_is_exact() {
 }
 
 #[tokio::test]
-async fn bombs_do_not_go_off() {
+async fn decompressed_bodies_are_bounded() {
     let bomb = gzip(&vec![0; 50_000_000]);
     assert!(bomb.len() < 100_000);
     assert_too_large(outcome_of(&["Content-Encoding: gzip"], &bomb, None).await);
@@ -83,7 +83,7 @@ async fn bombs_do_not_go_off() {
 
 /// The bound holds for the stored value too: short numbers of JSON grow when they are stored.
 #[tokio::test]
-async fn bodies_that_grow_as_values_are_bounded() {
+async fn bodies_are_bounded_by_the_size_of_their_value() {
     let numbers = format!("[{}0]", "0.1,".repeat(50_000));
     let json = ["Content-Type: application/json"];
     assert_too_large(outcome_of(&json, numbers.as_bytes(), None).await);
@@ -95,7 +95,7 @@ async fn bodies_that_grow_as_values_are_bounded() {
 }
 
 #[tokio::test]
-async fn heads_are_bounded() {
+async fn response_headers_are_bounded() {
     let header = |length: usize| format!("X-Large: {}", "x".repeat(length));
     done(outcome_of(&[&header(20_000)], b"", None).await);
     assert_too_large(outcome_of(&[&header(25_000)], b"", None).await);

@@ -22,12 +22,12 @@ async fn arriving(status: u16, method: &str) -> Asked {
     let result = done(run(&server.url("/"), params).await);
     assert_eq!(at(&result, "redirects"), &Value::from(1u64));
     assert_eq!(at(&result, "url"), &Value::from(server.url("/end")));
-    server.asked().await;
-    server.asked().await
+    server.next_request().await;
+    server.next_request().await
 }
 
 #[tokio::test]
-async fn methods_change_as_the_standard_says() {
+async fn methods_change_by_the_standard() {
     for (status, method, expected) in [
         (301, "POST", "GET"),
         (302, "POST", "GET"),
@@ -52,12 +52,12 @@ async fn methods_change_as_the_standard_says() {
     }
     let mut server = sending_on(303).await;
     done(run(&server.url("/"), [("method", "HEAD".into())]).await);
-    server.asked().await;
-    assert_eq!(server.asked().await.line, "HEAD /end HTTP/1.1");
+    server.next_request().await;
+    assert_eq!(server.next_request().await.line, "HEAD /end HTTP/1.1");
 }
 
 #[tokio::test]
-async fn another_origin_gets_no_credentials_and_neither_do_later_ones() {
+async fn credentials_are_dropped_after_a_change_of_origin() {
     let mut other_origin = Server::start(|asked| match asked.path() {
         // Redirects back to the first server.
         path if path.starts_with("/back") => redirect(307, &path["/back?".len()..]).into(),
@@ -82,7 +82,8 @@ async fn another_origin_gets_no_credentials_and_neither_do_later_ones() {
         ("headers", Value::map(headers.map(|name| (name, Value::from("mine"))))),
     ];
     done(run(&home.url("/"), params).await);
-    let (first, abroad, last) = (home.asked().await, other_origin.asked().await, home.asked().await);
+    let (first, abroad, last) =
+        (home.next_request().await, other_origin.next_request().await, home.next_request().await);
     for name in ["authorization", "cookie", "proxy-authorization", "x-api-key", "idempotency-key"] {
         assert!(first.header(name).is_some(), "{name}");
         assert_eq!((abroad.header(name), last.header(name)), (None, None), "{name}");
@@ -94,7 +95,7 @@ async fn another_origin_gets_no_credentials_and_neither_do_later_ones() {
 }
 
 #[tokio::test]
-async fn chains_end() {
+async fn redirect_chains_are_bounded() {
     let server = Server::start(|asked| {
         let count: u32 = asked.path()[1..].parse().unwrap();
         match count {
@@ -109,7 +110,7 @@ async fn chains_end() {
 }
 
 #[tokio::test]
-async fn redirects_may_be_answers() {
+async fn expected_redirects_are_results() {
     let server = sending_on(302).await;
     let params = || [("followRedirects", false.into())];
     let failure = assert_failed(run(&server.url("/"), params()).await, "http_status:302", Class::Failed);
@@ -123,7 +124,7 @@ async fn redirects_may_be_answers() {
 }
 
 #[tokio::test]
-async fn places_that_are_none_are_refused() {
+async fn invalid_locations_are_refused() {
     for location in ["ftp://a.test/", "http://user:secret@a.test/", "http://", "file:///etc/passwd", "http://a:0/"] {
         let server = Server::with(redirect(302, location)).await;
         let failure = assert_failed(run(&server.url("/"), []).await, "http_redirect_invalid", Class::Invalid);

@@ -6,7 +6,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_request_is_sent_as_it_was_given() {
+async fn a_request_is_sent_unchanged() {
     let mut server = Server::with(response(200, &[], "")).await;
     let headers = Value::map([("X-Own", Value::from("1")), ("Authorization", "Bearer secret".into())]);
     let query = Value::map([("q", Value::from("a b"))]);
@@ -17,7 +17,7 @@ async fn a_request_is_sent_as_it_was_given() {
         ("body", Value::map([("a", Value::from(1u64))])),
     ];
     done(run(&server.url("/p?x=%20#fragment"), params).await);
-    let asked = server.asked().await;
+    let asked = server.next_request().await;
     assert_eq!(asked.line, "PUT /p?x=%20&q=a+b HTTP/1.1");
     assert_eq!(asked.header("host"), Some(format!("127.0.0.1:{}", server.port).as_str()));
     assert_eq!(asked.header("x-own"), Some("1"));
@@ -28,7 +28,7 @@ async fn a_request_is_sent_as_it_was_given() {
 }
 
 #[tokio::test]
-async fn bodies_have_a_length_and_none_has_none() {
+async fn content_length_is_sent_with_bodies_only() {
     let mut server = Server::with(response(200, &[], "")).await;
     for (method, body, length) in [
         ("GET", None, None),
@@ -43,21 +43,21 @@ async fn bodies_have_a_length_and_none_has_none() {
             params[1] = ("body", body.into());
         }
         done(run(&server.url("/"), params).await);
-        let asked = server.asked().await;
+        let asked = server.next_request().await;
         assert_eq!((asked.header("content-length"), asked.header("transfer-encoding")), (length, None), "{method}");
         assert_eq!(asked.body, body.unwrap_or_default());
     }
 }
 
 #[tokio::test]
-async fn every_attempt_has_the_same_key_unless_told_otherwise() {
+async fn attempts_share_the_key_unless_configured_per_attempt() {
     let mut server = Server::with(response(200, &[], "")).await;
     let http = http_to("127.0.0.1");
     let mut keys = Vec::new();
     for (number, key_per_attempt) in [(1, false), (2, false), (1, true), (2, true)] {
         let attempt = attempt_number(number, &server.url("/"), [("method", "POST".into())]);
         done(perform(&http, &mainspring_kernel::effect::Attempt { key_per_attempt, ..attempt }).await);
-        keys.push(server.asked().await.header("idempotency-key").unwrap().to_owned());
+        keys.push(server.next_request().await.header("idempotency-key").unwrap().to_owned());
     }
     let key = "ab".repeat(32);
     assert_eq!(keys, [key.clone(), key.clone(), format!("{key}-1"), format!("{key}-2")]);
@@ -85,7 +85,7 @@ async fn invalid_requests_are_not_sent() {
     let params = [("headers", Value::map([("Host", Value::from("other.test"))]))];
     let failure = assert_failed(run(&server.url("/"), params).await, "http_parameter_invalid", Class::Invalid);
     assert!(failure.message.starts_with("`headers.Host`: "), "{}", failure.message);
-    assert_eq!(server.asked_count(), 0);
+    assert_eq!(server.unread_requests(), 0);
 }
 
 #[tokio::test]

@@ -93,17 +93,17 @@ impl Server {
     }
 
     /// Waits for the next request.
-    pub(crate) async fn asked(&mut self) -> Asked {
+    pub(crate) async fn next_request(&mut self) -> Asked {
         self.asked.recv().await.unwrap()
     }
 
     /// Returns the number of received requests that the test has not read.
-    pub(crate) fn asked_count(&self) -> usize {
+    pub(crate) fn unread_requests(&self) -> usize {
         self.asked.len()
     }
 
     /// Returns once the start of a response was written.
-    pub(crate) async fn begun(&mut self) {
+    pub(crate) async fn response_started(&mut self) {
         self.begun.recv().await.unwrap();
     }
 

@@ -59,7 +59,7 @@ async fn only_expected_statuses_are_success() {
 }
 
 #[tokio::test]
-async fn servers_say_when_to_come_back() {
+async fn retry_after_sets_the_delay() {
     let dates = ["Date: Fri, 31 Dec 1999 23:59:00 GMT", "Retry-After: Fri, 31 Dec 1999 23:59:30 GMT"];
     for (status, headers, delay_ms) in [
         (429, &["Retry-After: 7"][..], Some(7_000u64)),
@@ -77,7 +77,7 @@ async fn servers_say_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn error_bodies_are_kept_up_to_a_bound() {
+async fn error_bodies_are_stored_up_to_a_bound() {
     let large = format!("X-Large: {}", "h".repeat(20_000));
     let server = Server::with(response(500, &["Content-Type: application/json", &large], "[1]")).await;
     let details = failed(run(&server.url("/"), []).await).details;
@@ -95,7 +95,7 @@ async fn error_bodies_are_kept_up_to_a_bound() {
 }
 
 #[tokio::test]
-async fn broken_answers_are_told_apart() {
+async fn broken_responses_have_distinct_codes() {
     for (bytes, code, class) in [
         ("", "http_connection_lost", Class::Unavailable),
         ("HTTP/1.1 200 OK\r\nContent-", "http_connection_lost", Class::Unavailable),

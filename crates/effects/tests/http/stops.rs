@@ -30,7 +30,7 @@ fn assert_stopped(outcome: Outcome, may_be_received: bool) {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_or_does_not_end_is_not_waited_for() {
+async fn a_stop_ends_the_wait_for_a_response() {
     for begin in [
         "",
         "HTTP/1.1 200 OK\r\nContent-Le",
@@ -41,7 +41,7 @@ async fn an_answer_that_does_not_come_or_does_not_end_is_not_waited_for() {
         let (cancel_handle, stop) = CancelHandle::pair();
         let attempt = attempt(&server.url("/"), []);
         let work = tokio::spawn(async move { http_to("127.0.0.1").perform(&attempt, stop).await });
-        server.begun().await;
+        server.response_started().await;
         cancel_handle.cancel();
         assert_stopped(work.await.unwrap(), true);
         server.closed().await;
@@ -54,7 +54,7 @@ async fn nothing_is_sent_after_the_stop() {
     let (cancel_handle, stop) = CancelHandle::pair();
     cancel_handle.cancel();
     assert_stopped(http_to("127.0.0.1").perform(&attempt(&server.url("/"), []), stop.clone()).await, false);
-    assert_eq!(server.asked_count(), 0);
+    assert_eq!(server.unread_requests(), 0);
     // Not even a lookup is made.
     let resolver = Scripted::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let http = Http::new(HttpOptions { resolver: resolver.clone(), ..HttpOptions::default() });
@@ -64,7 +64,7 @@ async fn nothing_is_sent_after_the_stop() {
 
 /// A server that stops reading does not keep the connection of a canceled request open.
 #[tokio::test]
-async fn nothing_is_sent_on_after_the_stop() {
+async fn no_redirect_is_followed_after_the_stop() {
     const BODY_BYTES: usize = 64 * 1024 * 1024;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -82,7 +82,7 @@ async fn nothing_is_sent_on_after_the_stop() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_not_found_is_not_waited_for() {
+async fn a_stop_ends_the_wait_for_a_lookup() {
     let options = || HttpOptions { resolver: Arc::new(Silent), ..HttpOptions::default() };
     let (cancel_handle, stop) = CancelHandle::pair();
     let work = tokio::spawn(async move { Http::new(options()).perform(&attempt("http://a.test/", []), stop).await });

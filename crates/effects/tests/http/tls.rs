@@ -108,7 +108,7 @@ async fn echo(
 }
 
 #[tokio::test]
-async fn both_versions_are_spoken() {
+async fn both_http_versions_are_supported() {
     for (protocols, version) in [(&["h2", "http/1.1"][..], "2"), (&["http/1.1"], "1.1"), (&[], "1.1")] {
         let server = Secure::start(protocols).await;
         let params = [("method", "POST".into()), ("body", "x".into())];
@@ -139,17 +139,17 @@ async fn a_server_without_tls_gets_no_request() {
 }
 
 #[tokio::test]
-async fn nobody_is_sent_from_https_to_http() {
+async fn redirects_from_https_to_http_are_refused() {
     let (server, plain) = (Secure::start(&["h2"]).await, server::Server::with("").await);
     let url = server.url("localhost", &format!("/to?{}", plain.url("/")));
     assert_failed(perform(&server.trusting(), &attempt(&url, [])).await, "http_redirect_insecure", Class::Policy);
-    assert_eq!(plain.asked_count(), 0);
+    assert_eq!(plain.unread_requests(), 0);
     let url = server.url("localhost", &format!("/to?{}", server.url("localhost", "/end")));
     done(perform(&server.trusting(), &attempt(&url, [])).await);
 }
 
 #[tokio::test]
-async fn http_leads_to_https() {
+async fn redirects_from_http_to_https_are_followed() {
     let server = Secure::start(&["h2"]).await;
     let plain = server::Server::with(server::redirect(301, &server.url("localhost", "/end"))).await;
     let result = done(perform(&server.trusting(), &attempt(&plain.url("/"), [])).await);
@@ -157,7 +157,7 @@ async fn http_leads_to_https() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_the_connection_of_http2_too() {
+async fn a_stop_closes_the_http2_connection() {
     let mut server = Secure::start(&["h2"]).await;
     let (cancel_handle, stop) = CancelHandle::pair();
     let (http, attempt) = (server.trusting(), attempt(&server.url("localhost", "/never"), []));
@@ -172,7 +172,7 @@ async fn a_stop_ends_the_connection_of_http2_too() {
 }
 
 #[tokio::test]
-async fn heads_of_http2_are_bounded_too() {
+async fn response_headers_of_http2_are_bounded() {
     let server = Secure::start(&["h2"]).await;
     let large = |length: usize| attempt(&server.url("localhost", &format!("/large?{length}")), []);
     done(perform(&server.trusting(), &large(20_000)).await);

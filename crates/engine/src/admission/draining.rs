@@ -1,7 +1,7 @@
 //! The workflows of an organization that drain, and the unfinished executions by definition.
 //!
 //! A start of a new definition is admitted only after a read of the store that has found no older execution: this node
-//! may not know all of them. A drain that is over here holds nothing more, until it is removed from the store.
+//! may not know all of them. A drain that has ended here holds nothing more, until it is removed from the store.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ pub struct Drain {
 /// The drains of an organization by workflow.
 pub type Drains = BTreeMap<Arc<str>, Drain>;
 
-/// A drain that is over.
+/// A drain that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drained {
     /// The id of the workflow in the catalogue.
@@ -82,9 +82,9 @@ pub(super) struct Draining {
     /// Workflows whose drain was seen first by the latest read, which may have read its rows before the drain began. A
     /// later read ends it.
     fresh: BTreeSet<Arc<str>>,
-    /// Drains that are over and may still be in the store, by workflow, with the times at which they began.
+    /// Drains that have ended and may still be in the store, by workflow, with the times at which they began.
     pub(super) over: BTreeMap<Arc<str>, u64>,
-    /// Starts that wait for a read which knows if their workflows drain.
+    /// Starts that wait for a read, which shows if their workflows drain.
     pub(super) withheld: BTreeMap<ExecutionKey, ConcurrencyKey>,
     /// Unfinished executions by workflow and definition.
     unfinished: BTreeMap<Arc<str>, BTreeMap<Hash, u32>>,

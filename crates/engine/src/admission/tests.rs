@@ -72,7 +72,7 @@ fn begins(machine: &mut Admission, number: u8, user: &str, workflow: &str) -> Op
 }
 
 #[test]
-fn what_is_full_is_said_and_the_first_that_fits_begins() {
+fn queued_starts_name_their_limit_and_the_first_that_fits_starts() {
     let mut machine = machine(BOUNDS);
     assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 2, "ann", "w"), None);
@@ -128,7 +128,7 @@ fn the_first_start_waits_for_the_read() {
 }
 
 #[test]
-fn a_start_that_came_to_nothing_leaves_its_place() {
+fn a_failed_start_frees_its_slot() {
     let mut machine = machine(Bounds { user: 1, ..BOUNDS });
     assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
@@ -140,7 +140,7 @@ fn a_start_that_came_to_nothing_leaves_its_place() {
 
 /// The result of a read is older than the events since its start.
 #[test]
-fn what_ended_while_the_store_was_read_does_not_come_back() {
+fn an_end_during_a_read_is_not_overwritten_by_the_read() {
     let mut machine = machine(Bounds { user: 1, ..BOUNDS });
     assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
@@ -152,7 +152,7 @@ fn what_ended_while_the_store_was_read_does_not_come_back() {
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "ann", "pending")];
     // Admitted again, since the first message may be lost.
     assert_eq!(apply_read(&mut machine, Bounds { user: 1, ..BOUNDS }, rows).admit, [key(2)]);
-    assert_eq!(machine.take_wanted_reads(), ["o"], "and the one that was wanted meanwhile");
+    assert_eq!(machine.take_wanted_reads(), ["o"], "and the one requested during the read");
     // It ended at another node.
     assert!(apply_read(&mut machine, BOUNDS, Vec::new()).admit.is_empty());
     assert!(machine.organizations.is_empty());
@@ -166,7 +166,7 @@ fn what_ended_while_the_store_was_read_does_not_come_back() {
 }
 
 #[test]
-fn others_count_what_is_not_counted_here() {
+fn starts_are_queued_if_another_node_counts() {
     let mut machine = Admission::default();
     let start = machine.start(new_execution(1, "ann", "w"), false).expect("it begins");
     assert_eq!(start.start.queue, Some(Queue::Admission));
@@ -189,7 +189,7 @@ fn lineage(depth: u32, is_waited_for: bool) -> Option<Lineage> {
 }
 
 #[test]
-fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_place() {
+fn awaited_children_use_the_slot_of_the_root_and_others_their_own() {
     let mut machine = machine(Bounds { user: 1, ..BOUNDS });
     let mut start = |number, lineage| {
         let mut new_execution = new_execution(number, "ann", "w");
@@ -216,7 +216,7 @@ fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_pla
 /// A child in the slot of its parent always starts, so that no tree waits for itself. It counts for the limit of its
 /// workflow.
 #[test]
-fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
+fn awaited_children_count_for_their_workflow_and_never_queue() {
     let bounds = Bounds { user: 9, organization: 9, workflow: Some(1), live: 1_000 };
     let waited_for = |number: u8, workflow: &str| {
         let mut child = new_execution(number, "ann", workflow);
@@ -293,7 +293,7 @@ fn admission_checks_no_concurrency_key_twice() {
 
 /// No execution starts under changed limits, regardless of the read that returned them.
 #[test]
-fn nothing_begins_by_bounds_that_were() {
+fn starts_use_the_current_limits() {
     let mut machine = machine(Bounds { user: 1, ..BOUNDS });
     assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
@@ -413,7 +413,7 @@ impl Made {
 }
 
 #[test]
-fn never_more_than_may_and_none_for_ever() {
+fn random_starts_stay_within_limits_and_all_run() {
     let mut waited = 0;
     for seed in 0..300 {
         let mut world = Made { dice: seed, ..Made::default() };
@@ -425,7 +425,7 @@ fn never_more_than_may_and_none_for_ever() {
             world.check();
             waited += usize::from(world.rows.values().any(|row| row.1 == "pending"));
             steps += 1;
-            assert!(steps < 5_000, "seed {seed}: it stands still: {:?}", world.rows);
+            assert!(steps < 5_000, "seed {seed}: no progress: {:?}", world.rows);
         }
     }
     assert!(waited > 10_000, "hardly anything waited: {waited}");

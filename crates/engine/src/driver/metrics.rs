@@ -1,7 +1,7 @@
 //! Metrics of an engine, created once at its start.
 //!
-//! Counting looks up and formats nothing. Without a recorder, every handle does nothing. Values of labels are fixed
-//! and never names given by users. `docs/reference/metrics.md` describes each metric.
+//! Counting neither looks up nor formats labels. Without a recorder, every handle does nothing. Values of labels are
+//! fixed and never names given by users. `docs/reference/metrics.md` describes each metric.
 
 mod described;
 

@@ -38,7 +38,7 @@ impl Driver {
         let answers = self.reads.heartbeats.0.clone();
         let heartbeat = move || {
             let say = || session.heartbeat(&handoff, is_leaving, read_clocks);
-            // After a panic the next heartbeat is sent all the same.
+            // After a panic the next heartbeat is sent anyway.
             let result = catch_unwind(AssertUnwindSafe(say)).unwrap_or_else(|panic| {
                 Heartbeat::Unreachable(StoreError::Unavailable(format!(
                     "the heartbeat panicked: {}",

@@ -50,7 +50,7 @@ impl Telemetry {
     }
 
     pub(super) fn log_start(&self, node: &Node) {
-        info!(node = node.name(), partitions = node.shard().held().count(), "the engine begins");
+        info!(node = node.name(), partitions = node.shard().held().count(), "the engine starts");
     }
 
     pub(super) fn log_stop(&self, node: &Node, why_stopped: &Mutex<Option<String>>) {
@@ -110,15 +110,18 @@ impl Telemetry {
                 warn!(commit = commit_id, why, "the store refused a commit: it is repeated in halves");
             }
             CommitError::Blocked(why) => {
-                warn!(commit = commit_id, why, "a commit met a lock of another transaction, and is repeated in halves");
+                warn!(
+                    commit = commit_id,
+                    why, "a commit was blocked by a lock of another transaction and is retried in halves"
+                );
             }
             CommitError::NotWritten(why) => {
                 if !std::mem::replace(&mut self.is_stalled, true) {
-                    warn!(commit = commit_id, why, "the store does not write, and is asked again");
+                    warn!(commit = commit_id, why, "the store rejects writes; the commit is retried");
                 }
             }
             CommitError::Unknown(why) => {
-                warn!(commit = commit_id, why, "whether a commit was written is unknown: what is stored is read back");
+                warn!(commit = commit_id, why, "the outcome of a commit is unknown: the stored state is read");
             }
             CommitError::Fatal(why) => error!(commit = commit_id, why, "the store cannot be used any more"),
         }
@@ -154,7 +157,7 @@ impl Telemetry {
                 );
             }
             Heartbeat::Unreachable(error) if !self.is_store_unreachable => {
-                warn!(node, %error, "the shared store does not answer, and is asked again");
+                warn!(node, %error, "the shared store does not respond; the request is retried");
             }
             Heartbeat::Unreachable(_) => {}
         }
@@ -188,7 +191,7 @@ impl Telemetry {
                     return enqueued.increment(1);
                 }
                 abandoned.increment(1);
-                error!(%execution, "a receipt for an execution that others hold could not be enqueued");
+                error!(%execution, "a receipt for an execution of another node could not be enqueued");
             }
             Report::OrganizationUnread(organization, why) => {
                 warn!(organization, why, "how much of an organization runs could not be found out");
@@ -210,8 +213,8 @@ impl Telemetry {
 /// Logs the result of a load, if it is remarkable.
 pub(super) fn log_load(execution: ExecutionKey, answer: &LoadAnswer) {
     match answer {
-        LoadAnswer::Newer(why) => info!(%execution, why, "an execution of a newer release is left alone"),
-        LoadAnswer::Unavailable(why) => warn!(%execution, why, "a journal cannot be read now, and is asked for again"),
+        LoadAnswer::Newer(why) => info!(%execution, why, "an execution of a newer release is skipped"),
+        LoadAnswer::Unavailable(why) => warn!(%execution, why, "a journal cannot be read; the load is retried"),
         LoadAnswer::Journal(journal) => {
             debug!(%execution, frames = journal.head.sequence + 1, "a journal was read back");
         }

@@ -16,7 +16,7 @@ fn fill(semaphore: &FairSemaphore<&'static str>, key: &'static str) -> Vec<FairP
 }
 
 #[test]
-fn one_key_gets_half_and_every_newcomer_something() {
+fn one_key_gets_half_and_each_new_key_a_share() {
     for (permits, shares) in [(1, [1, 0, 0]), (2, [1, 1, 0]), (3, [2, 1, 0]), (64, [32, 16, 8]), (192, [96, 48, 24])] {
         let semaphore = FairSemaphore::new(Bounds::of(permits));
         let held = ["a", "b", "c"].map(|key| fill(&semaphore, key));
@@ -27,15 +27,15 @@ fn one_key_gets_half_and_every_newcomer_something() {
 }
 
 #[test]
-fn the_bound_by_key_holds_whatever_is_free() {
+fn the_bound_per_key_applies_with_free_permits() {
     let semaphore = FairSemaphore::new(Bounds { per_key: 3, ..Bounds::of(64) });
     assert_eq!(fill(&semaphore, "a").len(), 3);
     let none = FairSemaphore::new(Bounds { per_key: 0, ..Bounds::of(0) });
-    assert!(none.try_acquire("a").is_some(), "bounds of nothing would serve nobody");
+    assert!(none.try_acquire("a").is_some(), "bounds of zero would admit no request");
 }
 
 #[test]
-fn permits_can_be_added_and_taken_away_while_they_are_held() {
+fn permits_can_be_added_and_removed_while_in_use() {
     let semaphore = FairSemaphore::new(Bounds::of(2));
     let held = fill(&semaphore, "a");
     let mut waits = semaphore.acquire("a").unwrap();
@@ -48,11 +48,11 @@ fn permits_can_be_added_and_taken_away_while_they_are_held() {
     drop(second);
     assert!(semaphore.try_acquire("b").is_some());
     semaphore.resize(0);
-    assert_eq!(semaphore.free(), 1, "none at all would serve nobody");
+    assert_eq!(semaphore.free(), 1, "zero permits would admit no request");
 }
 
 #[test]
-fn waiting_keys_take_turns_however_long_a_queue_is() {
+fn waiting_keys_alternate_for_any_queue_length() {
     let semaphore = FairSemaphore::new(Bounds::of(1));
     let mut holds = semaphore.try_acquire("z");
     let mut queue: Vec<_> = (0..100).map(|_| ("a", semaphore.acquire("a").unwrap())).collect();
@@ -66,14 +66,14 @@ fn waiting_keys_take_turns_however_long_a_queue_is() {
             holds = poll(request);
             holds.is_some()
         });
-        served.push(queue.remove(place.expect("a free permit serves somebody")).0);
+        served.push(queue.remove(place.expect("a free permit admits a request")).0);
     }
     assert_eq!(served[..6], ["a", "b", "c", "a", "b", "a"]);
     assert!(served[6..].iter().all(|key| *key == "a"));
 }
 
 #[test]
-fn a_key_above_its_share_is_passed_over_and_keeps_its_turn() {
+fn a_key_above_its_share_is_skipped_and_keeps_its_position() {
     let semaphore = FairSemaphore::new(Bounds::of(4));
     let mut held = fill(&semaphore, "a");
     assert_eq!(held.len(), 2);
@@ -87,7 +87,7 @@ fn a_key_above_its_share_is_passed_over_and_keeps_its_turn() {
 }
 
 #[test]
-fn a_full_queue_refuses_and_what_leaves_makes_room() {
+fn a_full_queue_refuses_until_a_request_leaves() {
     let semaphore = FairSemaphore::new(Bounds { waiting: 3, waiting_per_key: 2, ..Bounds::of(1) });
     let _held = semaphore.try_acquire("a").unwrap();
     let first = semaphore.acquire("a").unwrap();
@@ -119,7 +119,7 @@ fn a_dropped_request_costs_no_permit_in_any_state() {
 /// Requests, drops and releases in random order with a fixed seed. No permit is lost or created, no bound is exceeded,
 /// and no request waits that could be served.
 #[test]
-fn whatever_happens_the_books_balance() {
+fn random_operations_neither_lose_nor_create_permits() {
     let bounds = Bounds { permits: 7, per_key: 5, waiting: 20, waiting_per_key: 8 };
     let semaphore = FairSemaphore::new(bounds);
     let (mut requests, mut permits): (Vec<Acquire<u64>>, Vec<FairPermit<u64>>) = (Vec::new(), Vec::new());
@@ -153,7 +153,7 @@ fn whatever_happens_the_books_balance() {
 }
 
 #[test]
-fn threads_that_compete_all_get_through() {
+fn competing_threads_all_get_permits() {
     let semaphore = FairSemaphore::new(Bounds::of(3));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_time().build().unwrap();
     runtime.block_on(async {

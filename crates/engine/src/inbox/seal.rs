@@ -109,7 +109,7 @@ pub fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) ->
         if has_sealed(store, key)? {
             tracing::error!(
                 messages = found.len(),
-                "the store has lost the mark `{MARK}`, which says that inbox messages are sealed: it was changed by \
+                "the store has lost the mark `{MARK}`, which marks inbox messages as sealed: it was changed by \
                  something other than Mainspring; messages without a seal are refused"
             );
             return Ok(0);

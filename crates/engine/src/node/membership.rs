@@ -105,7 +105,7 @@ impl Node {
     /// lease has expired, so that other nodes acquire them.
     fn fall_silent(&mut self, for_ms: u64) {
         let why =
-            "the store answers this node's heartbeats and none of its commits: other nodes acquire its partitions";
+            "the store accepts this node's heartbeats but none of its commits: other nodes acquire its partitions";
         self.report(Report::Silent { for_ms, why });
         self.status.problem = Some(NodeProblem::of("store", why));
         self.handle(Event::LeaseExpired);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_organization_with_short_parts_waits_for_no_pause_of_another() {
+    fn pauses_of_one_organization_do_not_delay_another() {
         let (start, [long, short, third]) = (Duration::from_secs(1_000), ["long", "short", "third"].map(Tenant::of));
         let at = |ms: u64| start + Duration::from_millis(ms);
         let next = |pace: &Pace, ms, waiting: &[Tenant]| pace.next(at(ms), waiting.iter().copied());

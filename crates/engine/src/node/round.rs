@@ -184,7 +184,7 @@ impl Node {
         }
     }
 
-    /// Performs the stops and kills of a node that is over. Without its lease, another node may start the same attempts,
+    /// Performs the stops and kills of an expired session. Without its lease, another node may start the same attempts,
     /// so they end at once. Other outputs are dropped.
     fn run_stops(&mut self) -> Step {
         while let Some(output) = self.shard.next_output() {

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_across_midnight_counts_once_for_the_day_of_its_lease() {
+    fn a_call_across_midnight_counts_for_the_day_of_its_lease() {
         let definition = "name: n\nsteps: [{id: a, type: agent, goal: g}]";
         let plan = compile(&read(definition.as_bytes(), Syntax::Yaml).unwrap()).unwrap().plan;
         let state = State::new(ExecutionKey([1; 16]), Arc::new(plan));

@@ -26,7 +26,7 @@ pub struct Counters {
     pub ended: [u64; ENDINGS.len()],
     /// Late receipts that were stored beside a journal.
     pub late_receipts: u64,
-    /// The amounts that agents have used, as durable receipts say.
+    /// The amounts that agents have used, according to durable receipts.
     pub used: Usage,
     /// Lateness of each fired timer in milliseconds, at most [`LATENESS_KEPT_MAX`] values.
     pub lateness_ms: Vec<u64>,

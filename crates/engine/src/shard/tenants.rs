@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_work_share_and_one_alone_does_not() {
+    fn two_active_organizations_share_and_a_single_one_does_not() {
         let (mut sharing, [a, b, none]) = (TenantActivity::default(), ["a", "b", ""].map(Tenant::of));
         let mut turn = |now, tenant| {
             sharing.at(now);
@@ -313,7 +313,7 @@ mod tests {
 
     /// A commit may be full before all organizations had their share.
     #[test]
-    fn the_next_commit_begins_behind_the_last_organization_that_was_served() {
+    fn a_commit_starts_after_the_last_served_organization() {
         let (mut dirty, mut served) = (Dirty::default(), Vec::new());
         let tenants: Vec<Tenant> = ["a", "b", "c", "d", "e"].map(Tenant::of).into();
         for (number, tenant) in (0..20).zip(tenants.iter().cycle()) {

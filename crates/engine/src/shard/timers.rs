@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn organizations_take_turns_and_none_waits_for_all_timers_of_another() {
+    fn timers_of_organizations_fire_in_turn() {
         let (mut timers, tenants) = (Timers::default(), ["a", "b", "c"].map(Tenant::of));
         for number in 0..30 {
             timers.set(key(number), tenants[usize::from(number % 2)], Some(u64::from(number)));

@@ -10,7 +10,7 @@ use crate::{
     period_budgets::{Unbudgeted, unlimited},
 };
 
-/// The executions to which no budget of a day or a month applies, as the store said. Their requests for leases are
+/// The executions to which no budget of a day or a month applies, according to the store. Their requests for leases are
 /// answered in the same commit, without the store. A missing entry costs a request.
 #[derive(Debug, Default)]
 pub(super) struct UnbudgetedExecutions(BTreeMap<String, OfOrganization>);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_gives_way_when_it_has_ended() {
+    fn expired_entries_are_evicted_at_the_bound() {
         let mut known = UnbudgetedExecutions::default();
         for number in 0..UNBUDGETED_ORGANIZATIONS_MAX {
             known.insert(0, free(&number.to_string(), None, 10));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_holds_for_five_minutes_by_any_clock() {
+    fn an_entry_expires_after_five_minutes_on_any_clock() {
         let mut known = UnbudgetedExecutions::default();
         known.insert(1_000, free("o", None, u64::MAX));
         let until = known.0["o"].all;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_any_workflow_ends_the_answer_for_all() {
+    fn a_budget_of_any_workflow_removes_all_entries() {
         let mut known = UnbudgetedExecutions::default();
         known.insert(0, free("o", None, 100));
         known.insert(0, free("o", Some("w"), 100));

@@ -7,7 +7,7 @@ use mainspring_store::memory::MemoryStore;
 use super::{block_on, engine, lease, until};
 
 #[test]
-fn a_node_with_a_wrong_clock_holds_nothing_and_says_why_until_it_is_right() {
+fn a_node_with_a_wrong_clock_owns_nothing_and_reports_it() {
     for (store_ms, side) in [(now_ms() - 3_600_000, "ahead of"), (now_ms() + 3_600_000, "behind")] {
         let store = MemoryStore::new();
         store.set_now(store_ms);

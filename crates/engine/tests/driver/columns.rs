@@ -29,7 +29,7 @@ fn with_gates(count: usize) -> String {
 }
 
 #[test]
-fn gates_of_older_executions_keep_no_comparison_from_its_end() {
+fn the_column_check_ends_despite_many_old_approvals() {
     let store = MemoryStore::new();
     block_on(async {
         let engine = engine(store.clone(), Executors::new(Vec::new()), None);

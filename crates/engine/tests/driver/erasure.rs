@@ -48,7 +48,7 @@ fn file_late(store: &MemoryStore, execution: ExecutionKey, at: u64) {
 }
 
 #[test]
-fn a_receipt_that_comes_after_an_erase_is_erased_by_the_next_one() {
+fn a_late_receipt_is_erased_by_the_next_erase() {
     let store = MemoryStore::new();
     block_on(async {
         let steps = Steps::new();
@@ -68,7 +68,7 @@ fn a_receipt_that_comes_after_an_erase_is_erased_by_the_next_one() {
 
 /// The answer to the commit of a receipt is lost. If the commit was written, the receipt counts and is not late.
 #[test]
-fn a_receipt_that_counted_is_not_kept_as_a_late_one() {
+fn a_committed_receipt_is_not_stored_as_late() {
     for lost in [Call::Committed, Call::Commit] {
         let store = MemoryStore::new();
         let is_lost = Arc::new(AtomicBool::new(false));
@@ -83,7 +83,7 @@ fn a_receipt_that_counted_is_not_kept_as_a_late_one() {
             let steps = Steps::new();
             let engine = engine(hooked, Executors::new(vec![steps.clone()]), None);
             let execution = engine.start(request(BASH)).await.unwrap().execution;
-            until(async || steps.begun() == 1).await;
+            until(async || steps.started_count() == 1).await;
             is_lost.store(true, Ordering::SeqCst);
             steps.end_one();
             until(async || status(&store, execution) == "completed" && !is_lost.load(Ordering::SeqCst)).await;

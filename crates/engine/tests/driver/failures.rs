@@ -67,7 +67,7 @@ impl Executor for Scripted {
 }
 
 #[test]
-fn an_engine_whose_driver_panics_says_that_it_has_stopped() {
+fn a_driver_panic_stops_the_engine_and_is_reported() {
     let store = MemoryStore::new();
     block_on(async {
         let may_end = Arc::new(tokio::sync::Semaphore::new(0));
@@ -112,7 +112,7 @@ impl Evaluator for Panics {
 
 /// The step fails instead of waiting forever.
 #[test]
-fn an_evaluation_that_panics_has_failed() {
+fn a_panicking_evaluation_fails() {
     let store = MemoryStore::new();
     block_on(async {
         let workers = (Executors::new(Vec::new()), Arc::new(Panics) as Arc<dyn Evaluator>);
@@ -179,7 +179,7 @@ fn reads_and_heartbeats_continue_after_a_panic() {
 
 /// Another message of the same page is received.
 #[test]
-fn a_message_whose_decoding_panics_keeps_nothing_from_others() {
+fn a_panic_in_decoding_a_message_delays_no_other_message() {
     let store = MemoryStore::new();
     let bad = request(BASH);
     let hash = bad.stored_plans()[0].hash;
@@ -197,7 +197,7 @@ fn a_message_whose_decoding_panics_keeps_nothing_from_others() {
 }
 
 #[test]
-fn an_attempt_whose_adoption_panics_is_interrupted() {
+fn an_attempt_is_interrupted_if_its_recovery_panics() {
     let store = MemoryStore::new();
     block_on(async {
         let may_end = Some(Arc::new(tokio::sync::Semaphore::new(0)));
@@ -226,7 +226,7 @@ impl Limits for OneEach {
 
 /// The slot of an execution that the driver quarantines is free at once, without a read of the store.
 #[test]
-fn a_quarantine_by_the_driver_frees_the_slot_at_once() {
+fn a_quarantine_by_the_driver_frees_the_slot() {
     let store = MemoryStore::new();
     let of = |id: &str| {
         let trigger = Value::map([("type", "manual".into()), ("organizationId", "o".into())]);
@@ -267,7 +267,7 @@ fn a_quarantine_by_the_driver_frees_the_slot_at_once() {
 
 /// The lease expires during the outputs of one commit. The remaining outputs are not performed.
 #[test]
-fn nothing_begins_when_the_lease_expires_amid_outputs() {
+fn no_attempt_starts_after_a_lease_expiry_between_outputs() {
     const LEASE_MS: u64 = 3_000;
     let store = MemoryStore::new();
     let (gate, is_held_up) = (Gate::shut(), Arc::new(AtomicBool::new(false)));
@@ -286,7 +286,7 @@ fn nothing_begins_when_the_lease_expires_amid_outputs() {
         Ok(())
     });
     // The driver is blocked when the first frame of the commit is announced. Attempts that were handed out before have
-    // begun when that time is over.
+    // begun when that time limit has passed.
     let executor = Arc::new(Scripted::default());
     let begun_in_time = Arc::new(AtomicU32::new(0));
     let (notifying, counted, counting) = (notified.clone(), begun_in_time.clone(), executor.clone());

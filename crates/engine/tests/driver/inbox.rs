@@ -65,7 +65,7 @@ fn counted(store: &MemoryStore) -> (Hooked, Arc<Counts>) {
 
 /// Many parts of one commit enqueue messages, and one read returns all of them.
 #[test]
-fn a_commit_causes_few_reads_of_the_inbox_however_many_messages_it_posts() {
+fn a_commit_with_many_messages_causes_few_inbox_reads() {
     for sharing in [None, lease(60_000)] {
         let store = MemoryStore::new();
         let (hooked, counts) = counted(&store);
@@ -86,7 +86,7 @@ fn a_commit_causes_few_reads_of_the_inbox_however_many_messages_it_posts() {
 
 /// A loaded parent activates each of its children, which does not cause a read of the inbox for each.
 #[test]
-fn a_parent_that_is_read_back_causes_few_reads_of_the_inbox() {
+fn loading_a_parent_causes_few_inbox_reads() {
     let store = MemoryStore::new();
     block_on(async {
         let first = engine(store.clone(), Executors::new(Vec::new()), None);
@@ -177,7 +177,7 @@ impl Drop for Opening {
 
 /// Starts and messages that need a slow store do not delay heartbeats or unrelated work.
 #[test]
-fn a_store_that_answers_late_holds_up_no_heartbeat() {
+fn a_slow_store_does_not_delay_heartbeats() {
     let store = MemoryStore::new();
     let (gate, heartbeats) = (Gate::shut(), Arc::new(AtomicU64::new(0)));
     let (waits, counting) = (gate.clone(), heartbeats.clone());
@@ -216,7 +216,7 @@ fn a_store_that_answers_late_holds_up_no_heartbeat() {
 
 /// More unreadable messages than fit into one page do not hide the messages behind them.
 #[test]
-fn messages_that_cannot_be_taken_in_hide_no_others() {
+fn unreadable_messages_do_not_hide_others() {
     for sharing in [None, lease(60_000)] {
         let store = MemoryStore::new();
         let unreadable = plan(r#"{"steps":[{"type":"signal","id":"other","signal":"go"}]}"#);
@@ -252,7 +252,7 @@ fn messages_that_cannot_be_taken_in_hide_no_others() {
 
 /// A message that arrives during a read is received, in its order.
 #[test]
-fn messages_of_one_execution_are_taken_in_in_their_order() {
+fn messages_of_one_execution_are_received_in_order() {
     let store = MemoryStore::new();
     let start = inbox::enqueue_start(&store, None, request(WAITS), &[1; 32]).unwrap();
     let fails = Arc::new(AtomicI64::new(3));
@@ -273,7 +273,7 @@ fn messages_of_one_execution_are_taken_in_in_their_order() {
 
 /// While nothing becomes durable, received messages are limited by memory. The rest follows when there is room.
 #[test]
-fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
+fn intake_of_a_backlog_is_bounded_by_durable_commits() {
     const BYTES: usize = 4_000_000;
     let room = TAKEN_BYTES_MAX / BYTES;
     let store = MemoryStore::new();
@@ -319,7 +319,7 @@ impl Evaluator for Runs {
 /// Messages to an execution whose function is running stay in the inbox beyond a bound, and messages to other
 /// executions do not.
 #[test]
-fn messages_to_executions_that_cannot_take_them_in_leave_room_for_others() {
+fn messages_to_busy_executions_leave_room_for_others() {
     const BYTES: usize = 200_000;
     let code = r#"{"steps":[{"type":"code","id":"c","code":"export default () => 1"},
         {"type":"signal","id":"s","signal":"go"}]}"#;

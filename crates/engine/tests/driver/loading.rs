@@ -64,7 +64,7 @@ impl Drop for Opening {
 }
 
 #[test]
-fn journals_of_one_organization_that_take_long_do_not_keep_those_of_another() {
+fn slow_loads_of_one_organization_do_not_delay_another() {
     let (store, gate) = (MemoryStore::new(), Arc::new(Gate::default()));
     block_on(async {
         let _opening = Opening(gate.clone());

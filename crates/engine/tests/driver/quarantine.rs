@@ -55,7 +55,7 @@ impl Steps {
         Self { begun, stopped, may_end: Semaphore::new(0), is_stubborn }
     }
 
-    pub(crate) fn begun(&self) -> u32 {
+    pub(crate) fn started_count(&self) -> u32 {
         self.begun.load(Ordering::SeqCst)
     }
 
@@ -112,7 +112,7 @@ async fn quarantined_at_work(
     let engine = engine(hooked, Executors::new(vec![steps.clone()]), sharing);
     until(async || !engine.owned_partitions().is_empty()).await;
     let execution = engine.start(request(BASH)).await.unwrap().execution;
-    until(async || steps.begun() == 1).await;
+    until(async || steps.started_count() == 1).await;
     let unreadable = InboxMessage { execution, partition: 0, id: UNREADABLE.into(), body: vec![7], enqueued_at: 0 };
     store.enqueue(&EnqueueRequest::of(&inbox::sealed(&[1; 32], unreadable), 1)).unwrap();
     until(async || steps.stopped() == 1).await;
@@ -127,7 +127,7 @@ fn release(store: &MemoryStore, execution: ExecutionKey) {
 }
 
 #[test]
-fn what_runs_of_a_quarantined_execution_is_stopped_and_interrupted_after_a_release() {
+fn attempts_of_a_quarantined_execution_are_interrupted() {
     for sharing in [None, lease(60_000)] {
         let store = MemoryStore::new();
         block_on(async {
@@ -143,7 +143,7 @@ fn what_runs_of_a_quarantined_execution_is_stopped_and_interrupted_after_a_relea
 
 /// The attempt ended before the stop request: its receipt counts, and it is not performed again.
 #[test]
-fn what_ends_while_its_execution_is_quarantined_counts_after_a_release() {
+fn a_receipt_during_the_quarantine_counts_after_a_release() {
     for sharing in [None, lease(60_000)] {
         let store = MemoryStore::new();
         block_on(async {
@@ -153,7 +153,7 @@ fn what_ends_while_its_execution_is_quarantined_counts_after_a_release() {
             until(async || store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().len() == 2).await;
             release(&store, execution);
             until(async || status(&store, execution) == "completed").await;
-            assert_eq!(steps.begun(), 1);
+            assert_eq!(steps.started_count(), 1);
             engine.drain().await;
         });
     }
@@ -161,7 +161,7 @@ fn what_ends_while_its_execution_is_quarantined_counts_after_a_release() {
 
 /// The execution is released while the attempt still runs, and its receipt follows.
 #[test]
-fn what_still_runs_when_its_execution_is_released_is_waited_for() {
+fn an_attempt_running_at_the_release_is_awaited() {
     for sharing in [None, lease(60_000)] {
         let store = MemoryStore::new();
         block_on(async {
@@ -171,7 +171,7 @@ fn what_still_runs_when_its_execution_is_released_is_waited_for() {
             engine.signal(execution, "s".into(), "go".into(), Value::Null).await.unwrap();
             steps.end_one();
             until(async || status(&store, execution) == "completed").await;
-            assert_eq!(steps.begun(), 1);
+            assert_eq!(steps.started_count(), 1);
             engine.drain().await;
         });
     }
@@ -204,7 +204,7 @@ fn received(store: &MemoryStore, execution: ExecutionKey) -> usize {
 
 /// The parent was notified, but its engine cannot write: the release withdraws the notification.
 #[test]
-fn a_release_takes_back_the_notification_and_both_continue() {
+fn a_release_withdraws_the_notification_and_both_continue() {
     let store = MemoryStore::new();
     let [parent, child] = tree(&store);
     store.quarantine(child, "by hand").unwrap();
@@ -233,7 +233,7 @@ fn a_release_takes_back_the_notification_and_both_continue() {
 
 /// The parent ends by itself, and no longer waits when its child is released.
 #[test]
-fn a_child_whose_parent_continued_is_canceled_with_its_release() {
+fn a_released_child_is_canceled_if_its_parent_continued() {
     let store = MemoryStore::new();
     let [parent, child] = tree(&store);
     store.quarantine(child, "by hand").unwrap();
@@ -249,7 +249,7 @@ fn a_child_whose_parent_continued_is_canceled_with_its_release() {
 
 /// The message is behind more bytes than one page contains.
 #[test]
-fn a_message_behind_a_long_backlog_is_known_to_wait() {
+fn a_message_behind_a_long_backlog_is_reported_as_waiting() {
     let store = MemoryStore::new();
     let key = |number: u8| ExecutionKey([number; 16]);
     for number in 1..=3 {

@@ -59,7 +59,7 @@ fn the_next_owner_of_a_quarantined_child_notifies_the_parent() {
         let second = engine(store.clone(), Executors::new(Vec::new()), lease(900));
         until(async || second.owned_partitions() == [partition_of(parent, 2)].into()).await;
         until(async || second.pending().await.live.contains(&parent)).await;
-        assert_eq!(status(&store, parent), "running", "nobody holds the child who could notify");
+        assert_eq!(status(&store, parent), "running", "no owner of the child can notify");
         store.leave("other").unwrap();
         until(async || status(&store, parent) == "failed").await;
         let row = store.execution(parent).unwrap().unwrap();
@@ -129,7 +129,7 @@ fn a_child_that_is_released_before_its_parent_continues() {
 }
 
 #[test]
-fn a_child_is_ended_by_force_although_the_journal_of_its_parent_is_broken() {
+fn force_end_of_a_child_ignores_a_broken_parent_journal() {
     let store = MemoryStore::new();
     let (parent, child) = block_on(tree(&store));
     store.quarantine(child, "a fault of the engine").unwrap();
@@ -142,7 +142,7 @@ fn a_child_is_ended_by_force_although_the_journal_of_its_parent_is_broken() {
 
 /// Another node owned it when the quarantine was recorded, and ran it to its end.
 #[test]
-fn what_comes_for_an_execution_that_ended_in_spite_of_its_quarantine_is_taken_in() {
+fn messages_to_an_ended_quarantined_execution_are_consumed() {
     let store = MemoryStore::new();
     block_on(async {
         let first = engine(store.clone(), Executors::new(Vec::new()), None);
@@ -159,7 +159,7 @@ fn what_comes_for_an_execution_that_ended_in_spite_of_its_quarantine_is_taken_in
 
 /// A parent with many quarantined children is read a few times, and not once per child.
 #[test]
-fn the_parent_of_many_quarantined_children_is_read_once_for_many_of_them() {
+fn a_parent_is_read_once_for_many_quarantined_children() {
     const CHILDREN: usize = 12;
     let store = MemoryStore::new();
     block_on(async {
@@ -241,7 +241,7 @@ async fn parent_of_unbegun(store: &MemoryStore) -> (Engine, ExecutionKey, Execut
 }
 
 #[test]
-fn a_parent_whose_child_s_start_is_lost_ends_after_a_cancel() {
+fn a_parent_of_a_lost_child_start_ends_after_a_cancel() {
     let store = MemoryStore::new();
     block_on(async {
         let (here, parent, ..) = parent_of_unbegun(&store).await;

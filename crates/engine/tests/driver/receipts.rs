@@ -34,7 +34,7 @@ fn page(loader: &Loader, execution: ExecutionKey, after: Option<ReceiptPlace>) -
 }
 
 #[test]
-fn a_page_checks_its_own_signatures_alone_and_its_cursor_is_a_place() {
+fn a_page_checks_only_its_own_signatures() {
     let store = MemoryStore::new();
     block_on(async {
         let executors = Executors::new(vec![Arc::new(Returns(Some(Outcome::Done(Value::Null))))]);
@@ -80,7 +80,7 @@ fn a_page_checks_its_own_signatures_alone_and_its_cursor_is_a_place() {
 
 /// The walk asks for no receipt before the cursor.
 #[test]
-fn a_receipt_that_is_not_wanted_is_not_passed() {
+fn unrequested_receipts_are_skipped() {
     let store = MemoryStore::new();
     block_on(async {
         let executors = Executors::new(vec![Arc::new(Returns(Some(Outcome::Done(Value::Null))))]);

@@ -21,7 +21,7 @@ const LEASE_MS: u64 = 900;
 
 /// The answer to one commit is lost, although it was written. No write follows for a long time.
 #[test]
-fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
+fn an_unanswered_last_commit_does_not_stop_heartbeats() {
     let store = MemoryStore::new();
     let (doubts, heartbeats) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
     let (doubting, beating) = (doubts.clone(), heartbeats.clone());
@@ -40,7 +40,7 @@ fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
         let engine = engine(hooked, Executors::new(vec![steps.clone()]), lease(LEASE_MS));
         until(async || !engine.owned_partitions().is_empty()).await;
         let execution = engine.start(request(BASH)).await.unwrap().execution;
-        until(async || steps.begun() == 1).await;
+        until(async || steps.started_count() == 1).await;
         let began = std::time::Instant::now();
         until(async || engine.owned_partitions().is_empty() || began.elapsed().as_millis() as u64 > 3 * LEASE_MS).await;
         assert_eq!(
@@ -79,7 +79,7 @@ fn a_node_whose_commits_all_fail_releases_its_partitions() {
 
 /// Another release has upgraded the store in the meantime.
 #[test]
-fn a_node_whose_heartbeat_finds_a_newer_format_stops_and_says_so() {
+fn a_heartbeat_stops_the_node_at_a_newer_store_format() {
     let store = MemoryStore::new();
     let is_newer = Arc::new(AtomicU32::new(0));
     let newer = is_newer.clone();
@@ -100,7 +100,7 @@ fn a_node_whose_heartbeat_finds_a_newer_format_stops_and_says_so() {
 
 /// A server waits for free disk space. No accepted request is lost, and readiness reports the reason.
 #[test]
-fn a_server_of_its_own_store_waits_until_it_can_be_written_again() {
+fn a_node_with_an_embedded_store_waits_for_it_to_be_writable() {
     let store = MemoryStore::new();
     let is_full = Arc::new(AtomicBool::new(true));
     let asked = is_full.clone();
@@ -118,7 +118,7 @@ fn a_server_of_its_own_store_waits_until_it_can_be_written_again() {
         is_full.store(false, Ordering::SeqCst);
         let execution = started.await.unwrap().unwrap().execution;
         until(async || engine.problem().is_none()).await;
-        until(async || steps.begun() == 1).await;
+        until(async || steps.started_count() == 1).await;
         steps.end_one();
         until(async || status(&store, execution) == "completed").await;
         engine.drain().await;

@@ -79,7 +79,7 @@ fn error(store: &MemoryStore, execution: ExecutionKey) -> Option<String> {
 }
 
 #[test]
-fn a_result_of_an_executor_that_no_journal_could_contain_fails_its_step() {
+fn a_result_that_no_journal_can_contain_fails_its_step() {
     let tool_error = || Failure::new(Class::Failed, "tool_error", "no").with_details(nested(DEPTH_MAX + 1));
     for (outcome, code) in [
         (Outcome::Done(nested(DEPTH_MAX + 1)), RECEIPT_UNDECODABLE),

@@ -34,7 +34,7 @@ fn of_organization(definition: &str) -> StartRequest {
 }
 
 #[test]
-fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_fails() {
+fn starts_and_child_steps_fail_at_the_bound() {
     let store = MemoryStore::new();
     block_on(async {
         let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
@@ -70,7 +70,7 @@ fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_
 
 /// Detached starts stay in the inbox at the bound, and all of them start in the end.
 #[test]
-fn beyond_the_bound_a_posted_start_waits_in_the_inbox() {
+fn detached_starts_wait_in_the_inbox_at_the_bound() {
     let store = MemoryStore::new();
     block_on(async {
         let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);

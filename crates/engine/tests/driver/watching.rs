@@ -7,7 +7,7 @@ use mainspring_store::memory::MemoryStore;
 use super::{block_on, engine, request, status, until};
 
 #[test]
-fn a_watcher_that_does_not_read_keeps_no_more_than_the_bound_in_memory() {
+fn memory_of_a_stalled_watcher_is_bounded() {
     let nap = |number| format!(r#"{{"type":"sleep","id":"nap{number}","durationMs":1}}"#);
     let naps = (0..WATCHED_FRAMES_MAX + 8).map(nap).collect::<Vec<_>>().join(",");
     let store = MemoryStore::new();

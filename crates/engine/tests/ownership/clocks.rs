@@ -4,28 +4,28 @@ use super::*;
 use mainspring_store::prelude::*;
 
 #[test]
-fn a_node_with_a_wrong_clock_releases_its_partitions_until_it_is_right() {
+fn a_wrong_clock_releases_partitions_until_it_is_corrected() {
     for ahead_ms in [-3_600_000, -2_001, 2_001, 3_600_000] {
         let store = store();
         let mut bench = Bench::new(&store, "a");
         bench.heartbeat();
         bench.submit();
         bench.write();
-        bench.seen();
+        bench.take_outputs();
         // Changed at a heartbeat. A clock that is set far ahead expires the lease at once.
         bench.wall_ms = NOW.saturating_add_signed(ahead_ms);
         bench.heartbeat();
         let is_over = ahead_ms >= 9_000;
         assert_eq!(
-            bench.seen(),
+            bench.take_outputs(),
             if is_over { "kill 1, lost [0], acquired [0], released 1, running 0" } else { "released 1, running 1" }
         );
         bench.heartbeat();
-        assert_eq!(bench.seen(), "", "{ahead_ms}: it takes nothing");
+        assert_eq!(bench.take_outputs(), "", "{ahead_ms}: it takes nothing");
         assert_eq!(store.cluster_view().unwrap().holders, [], "{ahead_ms}: others may take it");
         bench.wall_ms = NOW + 2_000;
         bench.heartbeat();
-        assert!(bench.seen().ends_with("acquired [0]"), "{ahead_ms}");
+        assert!(bench.take_outputs().ends_with("acquired [0]"), "{ahead_ms}");
     }
 }
 
@@ -62,7 +62,7 @@ fn held_after_a_lease(store: &MemoryStore, nodes: &mut [Bench; 3], now_ms: &mut 
 }
 
 #[test]
-fn others_hold_all_partitions_while_the_clock_of_one_node_is_wrong() {
+fn other_nodes_own_all_partitions_during_a_wrong_clock() {
     for (wrong, expected) in [(0, [0, 4, 3]), (1, [4, 0, 3]), (2, [4, 3, 0])] {
         let (store, mut now_ms) = (store(), NOW);
         store.repartition(7).unwrap();
@@ -78,7 +78,7 @@ fn others_hold_all_partitions_while_the_clock_of_one_node_is_wrong() {
 }
 
 #[test]
-fn a_node_that_begins_with_a_wrong_clock_takes_nothing_and_lacks_nothing() {
+fn a_node_with_a_wrong_clock_at_start_acquires_nothing() {
     let (store, mut now_ms) = (store(), NOW);
     store.repartition(7).unwrap();
     let mut nodes = ["a", "b", "c"].map(|name| Bench::new(&store, name));

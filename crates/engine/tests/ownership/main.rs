@@ -223,7 +223,7 @@ impl Bench {
         self.handle(Event::Loaded(KEY, self.asked_for, answer));
     }
 
-    fn seen(&mut self) -> String {
+    fn take_outputs(&mut self) -> String {
         std::mem::take(&mut self.outputs).join(", ")
     }
 }
@@ -237,7 +237,7 @@ fn store() -> MemoryStore {
 /// Beside a node without support for queues, no frame mentions a queue: that node could not read the start of an
 /// execution that it may acquire.
 #[test]
-fn an_older_node_finds_no_queue() {
+fn starts_are_not_queued_beside_older_nodes() {
     for (version, is_there) in [(QUEUES_SINCE - 1, false), (QUEUES_SINCE, true)] {
         let store = store();
         let (place, release) = (String::new(), String::new());
@@ -259,15 +259,15 @@ fn an_older_node_finds_no_queue() {
 }
 
 #[test]
-fn nothing_is_taken_in_for_what_is_not_held() {
+fn inputs_for_unowned_executions_are_refused() {
     let mut bench = Bench::new(&store(), "a");
     bench.submit();
     assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
     bench.receipt(0);
-    assert_eq!(bench.passed_on.len(), 1, "of a receipt nobody else knows");
+    assert_eq!(bench.passed_on.len(), 1, "only this node has the receipt");
     let message = PendingInput { input: Input::Continue, message: Some("a message".into()), ticket: None, audit: None };
     bench.handle(Event::Take(KEY, message));
-    assert_eq!(bench.seen(), "reply, pass on", "a message is still in the inbox");
+    assert_eq!(bench.take_outputs(), "reply, pass on", "a message is still in the inbox");
 }
 
 #[test]
@@ -276,99 +276,99 @@ fn owned_executions_run_until_the_lease_expires() {
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
     bench.submit();
-    assert_eq!(bench.seen(), "acquired [0], commit");
+    assert_eq!(bench.take_outputs(), "acquired [0], commit");
     // The answer arrives just before the lease expires, and the process is paused before it handles the answer.
     bench.monotonic = MonotonicMs(9_000);
     assert_eq!(bench.write(), [PartOutcome::Durable]);
     assert_eq!(
-        bench.seen(),
+        bench.take_outputs(),
         "lost [0], notify 0, reply",
         "the frame is published since it is durable, and nothing starts"
     );
     assert_eq!(bench.replies, [(Ticket(1), Ok(Taken { changed: true }))]);
     // The next heartbeat acquires the partition again, and everything is read back.
     bench.heartbeat();
-    assert_eq!(bench.seen(), "acquired [0]");
+    assert_eq!(bench.take_outputs(), "acquired [0]");
     bench.handle(Event::Due(store.due(&[0], NOW, None, 9).unwrap()));
     bench.load();
-    assert_eq!(bench.seen(), "load, adopt a 1");
+    assert_eq!(bench.take_outputs(), "load, adopt a 1");
 }
 
 #[test]
-fn outputs_that_wait_are_not_carried_out_after_the_end_of_a_lease() {
+fn pending_outputs_are_dropped_after_the_lease() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
     let (commit_id, batch) = bench.commits.pop_front().unwrap();
     let answer = bench.store.commit(&batch);
     bench.shard.handle(NOW, Event::Committed { commit_id, answer });
-    bench.seen();
+    bench.take_outputs();
     bench.monotonic = MonotonicMs(9_000);
     bench.run_outputs();
     assert_eq!(
-        bench.seen(),
+        bench.take_outputs(),
         "lost [0], notify 0, reply",
         "the frame is published since it is durable, and nothing starts"
     );
 }
 
 #[test]
-fn another_owner_s_commits_are_its_own() {
+fn commits_of_another_owner_are_not_adopted() {
     let store = store();
     let (mut first, mut second) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
     first.heartbeat();
     first.submit();
     first.write();
-    assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply");
-    // The first node is paused until the second one acquires the partition. Its own clock stood still as well.
+    assert_eq!(first.take_outputs(), "acquired [0], commit, perform a 1, notify 0, reply");
+    // The first node is paused until the second one acquires the partition. Its own clock stopped as well.
     store.set_now(NOW + 10_000);
     second.wall_ms = NOW + 10_000;
     second.heartbeat();
     second.handle(Event::Due(store.due(&[0], NOW, None, 9).unwrap()));
     second.load();
-    assert_eq!(second.seen(), "acquired [0], load, adopt a 1");
+    assert_eq!(second.take_outputs(), "acquired [0], load, adopt a 1");
     first.receipt(0);
     assert_eq!(first.write(), [PartOutcome::Refused(mainspring_store::Refusal::Fence)]);
-    assert_eq!(first.seen(), "commit, pass on, lost [0]");
+    assert_eq!(first.take_outputs(), "commit, pass on, lost [0]");
     let Input::Receipt { outcome, .. } = &first.passed_on[0] else { panic!("a receipt") };
     assert_eq!(*outcome, Outcome::Done(Value::Null));
     // The receipt from the first node counts if the second one has not marked the attempt as interrupted.
     let input = first.passed_on.remove(0);
     second.handle(Event::Take(KEY, PendingInput { input, message: Some("message".into()), ticket: None, audit: None }));
     assert_eq!(second.write(), [PartOutcome::Durable]);
-    assert_eq!(second.seen(), "commit, perform b 1, notify 1");
+    assert_eq!(second.take_outputs(), "commit, perform b 1, notify 1");
 }
 
 #[test]
-fn what_runs_is_stopped_when_its_partition_is_lost() {
+fn attempts_are_killed_when_their_partition_is_lost() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
     bench.write();
-    bench.seen();
+    bench.take_outputs();
     bench.handle(Event::LeaseExpired);
-    assert_eq!(bench.seen(), "kill 1, lost [0]");
+    assert_eq!(bench.take_outputs(), "kill 1, lost [0]");
     bench.receipt(0);
-    assert_eq!(bench.seen(), "pass on");
+    assert_eq!(bench.take_outputs(), "pass on");
 }
 
 #[test]
-fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothing() {
+fn a_commit_across_a_lost_partition_starts_no_attempt() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
     bench.handle(Event::LeaseExpired);
     bench.heartbeat();
     bench.handle(Event::Due(vec![mainspring_store::Due { execution: KEY, wake_at: 0 }]));
-    assert_eq!(bench.seen(), "acquired [0], commit, lost [0], acquired [0], load");
+    assert_eq!(bench.take_outputs(), "acquired [0], commit, lost [0], acquired [0], load");
     assert_eq!(bench.write(), [PartOutcome::Durable]);
-    assert_eq!(bench.seen(), "load, notify 0, reply", "whoever reads the journal begins what is open");
+    assert_eq!(bench.take_outputs(), "load, notify 0, reply", "a node that loads the journal starts open attempts");
     bench.load();
-    assert_eq!(bench.seen(), "adopt a 1");
+    assert_eq!(bench.take_outputs(), "adopt a 1");
 }
 
 #[test]
-fn of_two_answers_to_what_became_of_an_attempt_one_counts() {
+fn the_second_recovery_of_an_attempt_is_ignored() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -377,19 +377,19 @@ fn of_two_answers_to_what_became_of_an_attempt_one_counts() {
         bench.handle(Event::LeaseExpired);
         bench.take_over();
     }
-    bench.seen();
+    bench.take_outputs();
     let never_started = || {
         let instance = Instance { step: 0, rounds: Vec::new() };
         Event::AttemptRecovered { execution: KEY, instance, attempt: 1, recovery: AttemptRecovery::NeverStarted }
     };
     bench.handle(never_started());
-    assert_eq!(bench.seen(), "perform a 1");
+    assert_eq!(bench.take_outputs(), "perform a 1");
     bench.handle(never_started());
-    assert_eq!(bench.seen(), "", "it is not performed twice at a time");
+    assert_eq!(bench.take_outputs(), "", "it is not performed twice at a time");
 }
 
 #[test]
-fn what_became_of_an_attempt_counts_after_a_turn_that_was_out_meanwhile() {
+fn a_recovery_during_a_detached_turn_counts_after_it() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit_plan(plan_of(
@@ -400,21 +400,21 @@ fn what_became_of_an_attempt_counts_after_a_turn_that_was_out_meanwhile() {
     bench.write();
     bench.handle(Event::LeaseExpired);
     bench.take_over();
-    assert!(bench.seen().ends_with("load, adopt a 1, adopt b 1"));
+    assert!(bench.take_outputs().ends_with("load, adopt a 1, adopt b 1"));
     let instance = |step| Instance { step, rounds: Vec::new() };
     let input = Input::Receipt { instance: instance(1), attempt: 1, outcome: Outcome::Done(Value::Null) };
     bench.shard.handle(NOW, Event::Take(KEY, PendingInput::without_reply(input)));
     let Some(Output::Evaluate { evaluation, suspended, .. }) = bench.shard.next_output() else { panic!("no check") };
     let (attempt, recovery) = (1, AttemptRecovery::NeverStarted);
     bench.handle(Event::AttemptRecovered { execution: KEY, instance: instance(2), attempt, recovery });
-    assert_eq!(bench.seen(), "", "its state is out");
+    assert_eq!(bench.take_outputs(), "", "its state is out");
     let finished = Box::new(suspended.finish(&InProcess, &mut || false));
     bench.handle(Event::Evaluated { execution: KEY, evaluation, finished });
-    assert_eq!(bench.seen(), "perform b 1, commit");
+    assert_eq!(bench.take_outputs(), "perform b 1, commit");
 }
 
 #[test]
-fn the_second_of_two_journals_changes_nothing() {
+fn a_second_load_of_a_journal_changes_nothing() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -426,16 +426,16 @@ fn the_second_of_two_journals_changes_nothing() {
     }
     bench.load();
     bench.receipt(0);
-    bench.seen();
+    bench.take_outputs();
     bench.load();
     assert_eq!(bench.write(), [PartOutcome::Durable]);
     bench.receipt(1);
-    assert_eq!(bench.seen(), "perform b 1, notify 1, commit", "what was decided meanwhile is still there");
+    assert_eq!(bench.take_outputs(), "perform b 1, notify 1, commit", "decisions in between are still there");
 }
 
 /// The execution is loaded because of the commit, and is in memory when it would be loaded for the receipt.
 #[test]
-fn a_receipt_outlives_a_store_that_does_not_answer_while_an_old_commit_is_on_its_way() {
+fn a_receipt_survives_a_failed_load_during_an_old_commit() {
     for second_answers in [true, false] {
         let mut bench = Bench::new(&store(), "a");
         bench.heartbeat();
@@ -456,7 +456,7 @@ fn a_receipt_outlives_a_store_that_does_not_answer_while_an_old_commit_is_on_its
             bench.shard.handle(NOW + 2_000, Event::Wake);
             bench.run_outputs();
         }
-        bench.seen();
+        bench.take_outputs();
         bench.load();
         bench.shard.handle(NOW + 4_000, Event::Wake);
         bench.write();
@@ -479,14 +479,14 @@ fn a_caller_of_a_commit_in_doubt_is_not_redirected() {
 }
 
 #[test]
-fn a_partition_that_came_back_under_another_epoch_is_held_under_that_one() {
+fn a_reacquired_partition_has_its_new_epoch() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
-    store.claim(0, "somebody").unwrap();
+    store.claim(0, "other").unwrap();
     store.acquire("a", &[0]).unwrap();
     bench.heartbeat();
-    assert_eq!(bench.seen(), "acquired [0], lost [0], acquired [0]");
+    assert_eq!(bench.take_outputs(), "acquired [0], lost [0], acquired [0]");
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
     bench.submit();
     assert_eq!(bench.write(), [PartOutcome::Durable]);
@@ -501,36 +501,36 @@ fn idle_partitions_are_released_first() {
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0, 1]);
     bench.submit();
     bench.write();
-    bench.seen();
+    bench.take_outputs();
     let busy = mainspring_store::partition_of(KEY, 2);
     assert!(!bench.shard.idle().contains(&busy));
     Bench::new(&store, "b").heartbeat();
     bench.heartbeat();
-    assert_eq!(bench.seen(), "released 1, running 0");
+    assert_eq!(bench.take_outputs(), "released 1, running 0");
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [busy]);
     Bench::new(&store, "b").heartbeat();
     bench.heartbeat();
-    assert_eq!(bench.seen(), "");
+    assert_eq!(bench.take_outputs(), "");
 }
 
 #[test]
-fn another_number_of_partitions_loses_everything() {
+fn a_changed_partition_count_releases_everything() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
     bench.submit();
     store.repartition(4).unwrap();
-    bench.seen();
+    bench.take_outputs();
     assert_eq!(bench.write(), [PartOutcome::Refused(mainspring_store::Refusal::Fence)]);
-    assert_eq!(bench.seen(), "reply, lost [0]");
+    assert_eq!(bench.take_outputs(), "reply, lost [0]");
     assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
     bench.heartbeat();
-    assert_eq!(bench.seen(), "", "others may believe for a while that they hold what they held");
+    assert_eq!(bench.take_outputs(), "", "others may believe for a while that they hold what they held");
     store.set_now(NOW + 10_000);
     let mut second = Bench::new(&store, "b");
     second.wall_ms = NOW + 10_000;
     second.heartbeat();
-    assert_eq!(second.seen(), "acquired [0, 1, 2, 3]");
+    assert_eq!(second.take_outputs(), "acquired [0, 1, 2, 3]");
 }
 
 /// A node that owns the only partition and runs a step, and a second node that owns the partition now.
@@ -540,14 +540,14 @@ fn handed_over() -> (Bench, Bench) {
     first.heartbeat();
     first.submit();
     first.write();
-    assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply");
+    assert_eq!(first.take_outputs(), "acquired [0], commit, perform a 1, notify 0, reply");
     second.heartbeat();
     first.heartbeat();
-    assert_eq!(first.seen(), "released 1, running 1");
+    assert_eq!(first.take_outputs(), "released 1, running 1");
     assert_eq!(first.shard.held().count(), 0);
     first.heartbeat();
     second.take_over();
-    assert_eq!(second.seen(), "acquired [0], load", "it continues at the first one");
+    assert_eq!(second.take_outputs(), "acquired [0], load", "it continues at the first one");
     (first, second)
 }
 
@@ -555,44 +555,44 @@ fn handed_over() -> (Bench, Bench) {
 fn running_attempts_stay_when_their_partition_is_released() {
     let (mut first, mut second) = handed_over();
     first.receipt(0);
-    assert_eq!(first.seen(), "pass on for others");
+    assert_eq!(first.take_outputs(), "pass on for others");
     let input = first.passed_on.remove(0);
     second.handle(Event::Take(KEY, PendingInput { input, message: Some("message".into()), ticket: None, audit: None }));
     assert_eq!(second.write(), [PartOutcome::Durable]);
-    assert_eq!(second.seen(), "commit, perform b 1, notify 1");
+    assert_eq!(second.take_outputs(), "commit, perform b 1, notify 1");
     // Attempts that have ended are not recovered.
     second.store.leave("b").unwrap();
     second.heartbeat();
-    assert_eq!(second.seen(), "");
+    assert_eq!(second.take_outputs(), "");
 }
 
 #[test]
-fn who_holds_an_execution_has_what_runs_elsewhere_stopped() {
+fn the_owner_stops_attempts_on_other_nodes() {
     let (mut first, mut second) = handed_over();
     second.cancel();
-    assert_eq!(second.seen(), "commit, stop 1 elsewhere, notify 1");
+    assert_eq!(second.take_outputs(), "commit, stop 1 elsewhere, notify 1");
     first.heartbeat();
-    assert_eq!(first.seen(), "stop 1");
+    assert_eq!(first.take_outputs(), "stop 1");
     // Repeated with every heartbeat, in case the first request was lost.
     second.heartbeat();
     first.heartbeat();
-    assert_eq!((second.seen().as_str(), first.seen().as_str()), ("stop 1 elsewhere", "stop 1"));
+    assert_eq!((second.take_outputs().as_str(), first.take_outputs().as_str()), ("stop 1 elsewhere", "stop 1"));
     // A new load of the execution finds the request as well.
     second.handle(Event::LeaseExpired);
     second.take_over();
-    assert_eq!(second.seen(), "lost [0], acquired [0], load, stop 1 elsewhere");
+    assert_eq!(second.take_outputs(), "lost [0], acquired [0], load, stop 1 elsewhere");
 }
 
 #[test]
 fn attempts_of_a_dead_node_are_recovered() {
     let (_, mut second) = handed_over();
     second.heartbeat();
-    assert_eq!(second.seen(), "");
+    assert_eq!(second.take_outputs(), "");
     second.store.leave("b").unwrap();
     second.heartbeat();
-    assert_eq!(second.seen(), "adopt a 1");
+    assert_eq!(second.take_outputs(), "adopt a 1");
     second.heartbeat();
-    assert_eq!(second.seen(), "", "once");
+    assert_eq!(second.take_outputs(), "", "once");
 }
 
 #[test]
@@ -603,9 +603,9 @@ fn a_commit_in_flight_completes_before_the_handoff() {
     first.submit();
     second.heartbeat();
     first.heartbeat();
-    assert_eq!(first.seen(), "acquired [0], commit");
+    assert_eq!(first.take_outputs(), "acquired [0], commit");
     assert_eq!(first.write(), [PartOutcome::Durable]);
-    assert_eq!(first.seen(), "perform a 1, notify 0, reply, released 1, running 1");
+    assert_eq!(first.take_outputs(), "perform a 1, notify 0, reply, released 1, running 1");
 }
 
 #[test]
@@ -620,15 +620,15 @@ fn attempts_of_an_unreadable_execution_stay_when_it_is_released() {
     let (commit_id, _) = first.commits.pop_front().unwrap();
     first.handle(Event::Committed { commit_id, answer: Err(CommitError::Unknown("?".into())) });
     first.handle(Event::Loaded(KEY, first.asked_for, Box::new(LoadAnswer::Unavailable("the server begins".into()))));
-    first.seen();
+    first.take_outputs();
     second.heartbeat();
     first.heartbeat();
-    assert_eq!(first.seen(), "released 1, running 1");
+    assert_eq!(first.take_outputs(), "released 1, running 1");
     first.heartbeat();
     second.take_over();
-    assert_eq!(second.seen(), "acquired [0], load", "it is not asked what became of it");
+    assert_eq!(second.take_outputs(), "acquired [0], load", "it is not recovered");
     first.receipt(0);
-    assert_eq!(first.seen(), "pass on for others");
+    assert_eq!(first.take_outputs(), "pass on for others");
 }
 
 /// A node whose commit has just become durable, and which then releases its only partition to a new node.
@@ -647,30 +647,30 @@ fn about_to_hand_over() -> (Bench, Bench) {
 }
 
 #[test]
-fn what_no_commit_has_taken_yet_is_passed_on() {
+fn inputs_without_a_commit_are_forwarded() {
     let (mut first, _) = about_to_hand_over();
     let instance = Instance { step: 0, rounds: Vec::new() };
     // The receipt arrives before the next commit is submitted.
     let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
     first.handle(Event::Take(KEY, PendingInput::without_reply(input)));
     assert_eq!(
-        first.seen(),
+        first.take_outputs(),
         "acquired [0], commit, perform a 1, notify 0, reply, pass on for others, released 1, running 1"
     );
 }
 
 #[test]
-fn what_comes_back_while_it_runs_is_performed_by_who_performs_it() {
+fn an_attempt_of_a_returned_execution_stays_on_its_node() {
     let (mut first, mut second) = handed_over();
     second.store.leave("a").unwrap();
     first.take_over();
-    assert_eq!(first.seen(), "acquired [0], load");
+    assert_eq!(first.take_outputs(), "acquired [0], load");
     first.cancel();
-    assert_eq!(first.seen(), "commit, stop 1, notify 1");
+    assert_eq!(first.take_outputs(), "commit, stop 1, notify 1");
     second.handle(Event::LeaseExpired);
     first.receipt(0);
     first.write();
-    assert_eq!(first.seen(), "commit, notify 2");
+    assert_eq!(first.take_outputs(), "commit, notify 2");
 }
 
 #[test]
@@ -683,9 +683,9 @@ fn a_heartbeat_sent_before_a_release_returns_no_partition() {
     first.heartbeat();
     let renewal = first.renewal();
     first.write();
-    assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply, released 1, running 1");
+    assert_eq!(first.take_outputs(), "acquired [0], commit, perform a 1, notify 0, reply, released 1, running 1");
     first.on_renewed(renewal);
-    assert_eq!((first.seen().as_str(), first.shard.held().count()), ("", 0));
+    assert_eq!((first.take_outputs().as_str(), first.shard.held().count()), ("", 0));
 }
 
 #[test]
@@ -693,40 +693,40 @@ fn attempts_for_other_owners_stop_when_the_lease_expires() {
     let (mut first, _) = handed_over();
     first.monotonic = MonotonicMs(9_000);
     first.handle(Event::Wake);
-    assert_eq!(first.seen(), "kill 1");
+    assert_eq!(first.take_outputs(), "kill 1");
     first.handle(Event::Wake);
-    assert_eq!(first.seen(), "", "once");
+    assert_eq!(first.take_outputs(), "", "once");
     first.receipt(0);
-    assert_eq!(first.seen(), "pass on for others", "a node that learns of this node in time waits for it");
+    assert_eq!(first.take_outputs(), "pass on for others", "a node that learns of this node in time waits for it");
 }
 
 #[test]
-fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
+fn attempts_of_an_expired_session_are_not_awaited() {
     let (mut first, _) = handed_over();
     first.handle(Event::LeaseExpired);
-    assert_eq!(first.seen(), "kill 1");
+    assert_eq!(first.take_outputs(), "kill 1");
     first.receipt(0);
-    assert_eq!(first.seen(), "pass on");
+    assert_eq!(first.take_outputs(), "pass on");
 }
 
 #[test]
-fn attempts_not_started_when_the_lease_expires_are_not_started_for_other_owners() {
+fn unstarted_attempts_do_not_start_after_the_lease_expires() {
     let (mut first, mut second) = about_to_hand_over();
     first.shard.flush();
-    first.seen();
+    first.take_outputs();
     first.monotonic = MonotonicMs(9_000);
     first.run_outputs();
-    assert_eq!(first.seen(), "notify 0, reply, released 1, running 0");
+    assert_eq!(first.take_outputs(), "notify 0, reply, released 1, running 0");
     // The store receives the next heartbeat in time: the node is alive, and no node waits for attempts that it has not
     // started.
     first.heartbeat();
-    first.seen();
+    first.take_outputs();
     second.take_over();
-    assert_eq!(second.seen(), "acquired [0], load, adopt a 1");
+    assert_eq!(second.take_outputs(), "acquired [0], load, adopt a 1");
 }
 
 #[test]
-fn who_asked_for_what_may_have_been_written_is_not_sent_elsewhere() {
+fn callers_of_an_unknown_commit_are_not_redirected() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -741,16 +741,16 @@ fn who_asked_for_what_may_have_been_written_is_not_sent_elsewhere() {
 }
 
 #[test]
-fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
+fn a_commit_of_an_old_epoch_releases_no_new_lease() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
     bench.submit();
     bench.handle(Event::LeaseExpired);
-    store.claim(0, "somebody").unwrap();
+    store.claim(0, "other").unwrap();
     store.acquire("a", &[0]).unwrap();
     bench.heartbeat();
-    bench.seen();
+    bench.take_outputs();
     assert!(matches!(bench.write()[..], [PartOutcome::Refused(Refusal::Fence)]));
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
     // Nothing of it was written, and the caller receives an error.
@@ -760,7 +760,7 @@ fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
 }
 
 #[test]
-fn what_was_read_before_an_old_commit_landed_is_read_again() {
+fn a_load_before_an_old_commit_is_repeated() {
     // The first load happens before the commit becomes durable, or after it. In the first case it is outdated.
     for is_late in [false, true] {
         let mut bench = Bench::new(&store(), "a");
@@ -786,8 +786,8 @@ fn what_was_read_before_an_old_commit_landed_is_read_again() {
             bench.handle(come);
             assert_eq!(bench.write(), [PartOutcome::Durable]);
         }
-        bench.seen();
+        bench.take_outputs();
         bench.load();
-        assert!(bench.seen().contains("adopt b"), "nobody ever performs b");
+        assert!(bench.take_outputs().contains("adopt b"), "b is never performed");
     }
 }

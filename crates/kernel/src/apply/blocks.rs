@@ -201,7 +201,7 @@ fn doom(state: &mut State, mut scope: Scope) {
         if let Some(rounds) = state.blocks.loops.get_mut(&owner) {
             rounds.is_failing = true;
         }
-        // Each step of `finally` runs, whatever became of those before it.
+        // Each step of `finally` runs, regardless of the results of those before it.
         if state.plan.is_finally(outer.block) {
             return;
         }

@@ -41,7 +41,7 @@ pub(super) fn await_lease(state: &mut State, instance: &Instance, step: &mut Ste
     state.counts.budgets.leases.wait(instance, call);
 }
 
-/// Applies a record about budgets of the whole execution or of an agent. An error says where the record cannot stand.
+/// Applies a record about budgets of the whole execution or of an agent. An error says why the record is not allowed.
 pub(super) fn change(state: &mut State, record: &Record) -> Result<(), &'static str> {
     match record {
         Record::BudgetReserved { instance, amount } => reserve(state, instance, *amount)?,

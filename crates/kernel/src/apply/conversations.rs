@@ -31,7 +31,7 @@ pub(super) fn begin_step(state: &mut State, instance: &Instance) {
     hand_over(state, name);
 }
 
-/// Lets the first agent of a conversation continue from what has been said.
+/// Lets the first agent of a conversation continue from the previous messages.
 fn hand_over(state: &mut State, name: &str) {
     let Some(conversation) = state.signals.conversations.by_name.get(name) else { return };
     let Some(agent) = conversation.agents.first().and_then(|agent| state.blocks.loops.get_mut(agent)) else { return };

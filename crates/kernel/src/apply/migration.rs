@@ -12,7 +12,7 @@ use crate::{
     state::{EarlierPlan, Migration, ScopeState, State, Status},
 };
 
-/// Applies a migration. An error says where the record cannot stand.
+/// Applies a migration. An error says why the record is not allowed.
 pub(super) fn migrate(state: &mut State, record: &Record) -> Result<(), &'static str> {
     let Record::Migrated { workflow_hash, plan_hash, version, policy, by, plan: bytes, .. } = record else {
         return Err("among migrations");

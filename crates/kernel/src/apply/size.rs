@@ -52,7 +52,7 @@ pub(super) fn of_loop(output_count: usize) -> u64 {
     LOOP_BYTES + VALUE_BYTES * output_count as u64
 }
 
-/// Bytes of memory of a conversation in which nothing was said.
+/// Bytes of memory of an empty conversation.
 pub(super) fn of_conversation(name: &str) -> u64 {
     CONVERSATION_BYTES + name.len() as u64
 }

@@ -24,7 +24,7 @@ use crate::{
     value::Value,
 };
 
-/// The code of a failure for want of budget.
+/// The code of a failure for lack of budget.
 pub(super) const EXCEEDED: &str = "budget_exceeded";
 
 /// The multiple of its reserved tokens up to which a receipt is believed.
@@ -194,7 +194,7 @@ impl Decider<'_> {
         self.hand_out(instance, attempt.unwrap_or(1))
     }
 
-    /// Answers a model that asks what is left. Nothing is called.
+    /// Answers a model that requests its remaining budget. Nothing is called.
     pub(super) fn show_budget(&mut self, instance: &Instance, input: Value) -> Result<(), IllegalTransition> {
         let of = |(agent, account): (Option<Instance>, Account)| {
             let scope = if agent.is_some() { "step" } else { "execution" };

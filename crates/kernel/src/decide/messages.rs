@@ -88,7 +88,7 @@ impl Decider<'_> {
             .and_then(|turns| turns.begun.checked_sub(1));
         let (Some(agent), Some(turn)) = (agent, turn) else { return Ok(()) };
         let Work::Loop(of) = &plan.step(agent.step).work else { return Ok(()) };
-        // No turn is left that could read the message, so the answer under way is not given up.
+        // No turn is left that could read the message, so the answer in progress is not discarded.
         if plan.agent(agent.step).is_some_and(|agent| turn + 1 >= agent.max_turns) {
             return Ok(());
         }

@@ -201,8 +201,8 @@ impl Decider<'_> {
         self.record(Record::AttemptContinued { instance: instance.clone(), attempt, handle })
     }
 
-    /// Opens the gate of a form. The prompt is ours and quotes the server, since lists of approvals show it alone. The items
-    /// have the words as they are.
+    /// Opens the gate of a form. The prompt is ours and quotes the server, since lists of approvals show it alone. The
+    /// items have the texts unchanged.
     fn open_form(&mut self, instance: &Instance, question: &Value) -> Result<(), IllegalTransition> {
         let prompt = match question.get("permission") {
             Some(permission) => self.permission_prompt(instance, question, permission),

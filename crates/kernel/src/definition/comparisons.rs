@@ -238,7 +238,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Longer scripts are not looked at: each comparison with their output would read them again.
+/// Longer scripts are not checked: each comparison with their output would read them again.
 const SCRIPT_BYTES_MAX: usize = 4096;
 
 /// Commands that write nothing to the standard output.

@@ -294,7 +294,7 @@ fn written_at(from: &str, to: &Fields<'_>, report: &Report<'_>) -> Option<Path> 
     all.next().filter(|_| all.next().is_none())
 }
 
-/// Checks `needs` in a sequence: a needed step must stand before the step that needs it.
+/// Checks `needs` in a sequence: a needed step must precede the step that needs it.
 pub(super) fn check_needs<'a>(outline: &Outline<'a>, report: &mut Report<'a>) {
     for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.is_first()) {
         // The steps of `finally` are in no order with the others, and have no `needs`.

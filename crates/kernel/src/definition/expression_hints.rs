@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{json, reference, value::Value};
 
-/// Comparison signs and the equivalent operators. A longer sign stands before its prefix.
+/// Comparison signs and the equivalent operators. A longer sign precedes its prefix.
 const SIGNS: [(&str, &str); 8] = [
     ("===", "eq"),
     ("!==", "neq"),
@@ -80,7 +80,7 @@ mod tests {
     use super::as_condition;
 
     #[test]
-    fn what_was_meant() {
+    fn expressions_are_suggested_for_foreign_notations() {
         for (text, expected) in [
             ("@a.ready", Some("{ref: \"@a.ready\"}")),
             ("a.ready", Some("{ref: \"@a.ready\"}")),

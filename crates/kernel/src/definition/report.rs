@@ -426,7 +426,7 @@ impl<'a> Report<'a> {
         if is_free(&meant) { help } else { help.text.into() }
     }
 
-    /// Returns the help for a key that belongs into another object.
+    /// Returns the help for a key that belongs in another object.
     fn held(&mut self, path: &Path, key: &str, (holder, held): (&str, &str), value: &Value) -> Help {
         let inside = path.key(holder);
         let given = self.document.part(&inside);

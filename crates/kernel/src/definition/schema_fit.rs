@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_schema_refuses() {
+    fn mismatches_are_described() {
         check(r#""5""#, r#"{"type":"integer"}"#, Some(" is text, and not of type integer"));
         check("5.0", r#"{"type":"integer"}"#, None);
         check("5.5", r#"{"type":["integer","string"]}"#, Some(" is a number, and not of type integer or string"));

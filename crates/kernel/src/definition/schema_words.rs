@@ -1,4 +1,4 @@
-//! Keywords of JSON Schema that a validator ignores: misspelled ones, properties that stand outside of `properties`, and
+//! Keywords of JSON Schema that a validator ignores: misspelled ones, properties that are outside of `properties`, and
 //! required properties that the schema does not list.
 //!
 //! JSON Schema allows any further keyword as a remark. A keyword is reported only if it is similar to one that takes such a

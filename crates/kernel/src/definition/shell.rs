@@ -219,7 +219,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Returns the fix that passes a value to a script in a variable. Empty where the reference stands in quotes or in a
+/// Returns the fix that passes a value to a script in a variable. Empty where the reference is in quotes or in a
 /// comment, or is the command itself: how the variable must be written there is for the author to say.
 fn into_env(command: &str, offset: usize, reference: &str, path: &Path) -> Fix {
     let written = format!("@{reference}");

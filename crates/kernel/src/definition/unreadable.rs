@@ -136,7 +136,7 @@ fn reads(lines: &[&str], at: usize, line: &str, is_json: bool) -> bool {
 }
 
 fn yaml_lines(line: &str, before: &str) -> Vec<String> {
-    // Before the whole value is quoted: a reference may stand inside of braces.
+    // Before the whole value is quoted: a reference may be inside of braces.
     let mut tries: Vec<String> = without_merge(line).into_iter().chain(quoted_references(line)).collect();
     let (indent, body) = line.split_at(line.len() - line.trim_start().len());
     let dashes = if body.starts_with("- ") { "- " } else { "" };
@@ -197,7 +197,7 @@ fn key_column(line: &str) -> usize {
     line.len() - line.trim_start_matches([' ', '-', '\t']).len()
 }
 
-/// Puts the references of a line that stand without quotes into quotes.
+/// Puts the references of a line that are without quotes into quotes.
 fn quoted_references(line: &str) -> Option<String> {
     let mut out = String::new();
     let mut rest = line;
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_can_be_read() {
+    fn a_readable_line_is_suggested() {
         check("a:\n  b: @c.d\n", Some("  b: \"@c.d\""));
         check("a: {b: @c.d, e: 1}\n", Some("a: {b: \"@c.d\", e: 1}"));
         check("a: x: y\n", Some("a: \"x: y\""));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_that_can_be_read() {
+    fn several_readable_lines_are_suggested() {
         let check = |text: &str, lines: &str| {
             let found = read(text.as_bytes(), Syntax::Guess).expect_err(text);
             assert!(found.help.ends_with(lines), "{}", found.help);

@@ -55,7 +55,7 @@ impl EffectPolicy {
         known: &mut Known<'p>,
     ) -> Vec<Listed> {
         let judges_tools = self.judges_tools(workflow);
-        // A question and a look at the budget call nothing, and the steps of a workflow are judged by themselves.
+        // A question and a read of the budget call nothing, and the steps of a workflow are judged by themselves.
         let is_call = |tool: &&String| !matches!(tool.as_str(), "ask" | "budget") && !tool.starts_with(WORKFLOW_TOOL);
         let calls = agent.tools.iter().filter(is_call).filter(|tool| judges_tools || !tool.contains('.'));
         let listed = calls.flat_map(|tool| {

@@ -385,7 +385,7 @@ fn the_bytes_are_frozen() {
 }
 
 #[test]
-fn a_body_is_kept_once() {
+fn equal_bodies_are_stored_once() {
     let output = || Payload::Known(text("same"));
     let records = vec![
         Record::StepCompleted { instance: instance(), output: output() },
@@ -396,7 +396,7 @@ fn a_body_is_kept_once() {
 }
 
 #[test]
-fn every_flipped_byte_is_seen() {
+fn every_flipped_byte_is_detected() {
     for frame in frames() {
         let (stored, hash) = frame.store(&salt_of);
         for place in 0..stored.frame.len() {

@@ -506,7 +506,7 @@ impl Reader {
         Ok(Work::Loop(Loop { block, over, concurrency, is_each }))
     }
 
-    /// Checks that an agent has a model call and the loop of tool calls, and that this loop stands in no other place.
+    /// Checks that an agent has a model call and the loop of tool calls, and that this loop is in no other place.
     fn check_agents(&self, steps: &Part<'_>) -> Result<(), PlanError> {
         let work = |step: u32| &self.steps[step as usize].work;
         let is_effect = |step: u32| matches!(work(step), Work::Effect { .. });

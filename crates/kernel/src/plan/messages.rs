@@ -50,7 +50,7 @@ impl Plan {
         }
     }
 
-    /// Returns the steps that say something in a conversation, by its name: its agents, and the messages to it.
+    /// Returns the steps that write to a conversation, by its name: its agents, and the messages to it.
     pub(crate) fn speakers(&self) -> BTreeMap<&str, Vec<u32>> {
         let steps = || 0..self.steps.len() as u32;
         let mut speakers: BTreeMap<&str, Vec<u32>> = BTreeMap::new();

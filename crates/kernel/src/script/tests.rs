@@ -91,7 +91,7 @@ fn values_of_refs_and_of_paths_are_checked() {
 }
 
 #[test]
-fn levels_are_read_as_what_they_are() {
+fn nested_shell_contexts_are_recognized() {
     check(&[
         ("echo $(echo @vars.x)", r#"echo $(echo "${R0}")"#),
         (r#"echo "$(echo "@vars.x" '@vars.x')""#, r#"echo "$(echo "${R0}" ''"${R0}"'')""#),
@@ -206,7 +206,7 @@ fn the_environment_of_a_script_is_checked() {
 
 /// No program of the script receives a value in its environment.
 #[test]
-fn a_script_begins_by_taking_values_out_of_the_environment() {
+fn a_script_first_removes_values_from_its_environment() {
     let prepared = |command: &str| prepare(command, is_known).expect("all stand well").text;
     assert_eq!(
         prepared("# a\necho @vars.x @vars.y"),
@@ -370,7 +370,7 @@ proptest! {
     }
 
     #[test]
-    fn without_references_nothing_changes(command in pieces()) {
+    fn commands_without_references_are_unchanged(command in pieces()) {
         let command = command.replace('@', "a@b ");
         prop_assert_eq!(outcome(&command), Ok(command));
     }

@@ -35,7 +35,7 @@ fn a_failed_model_call_fails_the_agent_where_failures_are_tolerated() {
 
 /// The limit of tool calls ends the agent in the same way.
 #[test]
-fn the_limit_of_tool_calls_holds_where_failures_are_tolerated() {
+fn the_limit_of_tool_calls_applies_to_tolerated_failures() {
     let text = "policy: {failOpen: true}\nsteps: [{id: a, type: agent, goal: g, tools: [bash], maxToolCalls: 0}]";
     let call = Value::map([("name", "bash".into()), ("arguments", Value::map([("command", Value::from("ls"))]))]);
     let answer = Outcome::Done(Value::map([("toolCalls", vec![call].into())]));

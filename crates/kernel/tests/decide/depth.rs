@@ -38,7 +38,7 @@ fn code_in(turn: &Turn) -> Option<String> {
 }
 
 #[test]
-fn a_value_that_would_not_be_readable_fails_the_step_that_makes_it() {
+fn a_value_that_cannot_be_decoded_fails_its_step() {
     let a = "- {id: a, type: bash, command: date}";
     for (name, steps) in [
         ("an input", format!("{a}\n- {{id: b, type: tool, tool: s.t, arguments: {{x: {{y: {{z: '@a'}}}}}}}}")),
@@ -131,7 +131,7 @@ fn a_failure_loses_only_the_details_that_no_journal_could_contain() {
     assert_eq!((long.code.as_str(), long.message.len()), (RECEIPT_UNDECODABLE, FAILURE_MESSAGE_BYTES_MAX));
 }
 
-/// The step and the attempt stand before the outcome, so a receipt settles its attempt also if the rest is garbage.
+/// The step and the attempt precede the outcome, so a receipt settles its attempt also if the rest is garbage.
 #[test]
 fn the_head_of_a_receipt_is_decoded_alone() {
     let receipt = |outcome| Input::Receipt { instance: Instance { step: 3, rounds: vec![1, 2] }, attempt: 4, outcome };

@@ -12,7 +12,7 @@ use super::{KEY, fresh, input, records_words, start, take_in_whole};
 
 /// The limit of outputs is lower than that of inputs.
 #[test]
-fn an_output_may_be_as_large_as_the_bound_and_not_a_byte_larger() {
+fn an_output_has_an_exact_limit() {
     let around = cbor::encode(&Value::Text("x".repeat(100_000))).len() - 100_000;
     for (bytes, decided) in [
         (OUTPUT_BYTES_MAX, "Started, StepStarted a, StepCompleted a, EndingBegun completed, Ended"),

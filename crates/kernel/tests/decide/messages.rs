@@ -253,7 +253,7 @@ fn a_step_that_waits_too_long_fails_and_its_message_stays() {
 }
 
 #[test]
-fn nobody_waits_for_an_agent_that_has_ended() {
+fn a_message_to_an_ended_agent_fails() {
     let mut run = Run::new(&beside("content: hm, await_response: true, onError: continue"), DECIDE_VERSION);
     run.answer("a#1", "", &["t.x"]);
     run.receipt("a#1.1", Outcome::Done(Value::Null));
@@ -420,7 +420,7 @@ steps:
 }
 
 #[test]
-fn a_person_is_not_heard_twice_or_after_the_end() {
+fn repeated_and_late_messages_are_rejected() {
     let mut run = Run::new(BESIDE, DECIDE_VERSION);
     run.send("1", "x", false);
     assert!(run.send("1", "y", true).records.is_empty());
@@ -480,7 +480,7 @@ fn messages_stay_unread_if_the_budget_refuses_their_call() {
 }
 
 #[test]
-fn a_call_whose_budget_is_raised_carries_the_messages_that_it_was_prepared_with() {
+fn a_call_with_a_raised_budget_keeps_its_messages() {
     let decide = |decision| {
         let mut run = Run::new(&within_one_call(", onExceeded: ask"), DECIDE_VERSION);
         run.send("1", "hello", false);

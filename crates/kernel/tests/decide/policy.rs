@@ -15,7 +15,7 @@ fn guarded(steps: &str, policy: &str) -> State {
 const ONE: &str = "- {id: a, type: tool, tool: s.x, arguments: {to: \"@input\"}}";
 
 #[test]
-fn a_call_that_is_asked_about_starts_after_the_approval() {
+fn a_guarded_call_starts_after_the_approval() {
     let steps = format!("{ONE}\n- {{id: b, type: sleep, durationMs: 5}}");
     let opened = "0 start: Started, StepStarted a, GateOpened a gate 1";
     check_from(
@@ -161,7 +161,7 @@ fn guards_are_part_of_the_stored_plan() {
 
 /// The gate says how to classify the tool, except in executions of older releases.
 #[test]
-fn the_gate_of_an_unclassified_tool_says_how_to_classify_it() {
+fn the_gate_of_an_unclassified_tool_explains_classification() {
     let prompt = |version: u32| {
         let mut state = guarded(ONE, "{}");
         state.decide_version = version;

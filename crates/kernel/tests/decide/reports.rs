@@ -20,7 +20,7 @@ fn dispatched(turn: &Turn) -> Progress {
 }
 
 #[test]
-fn the_first_digest_of_a_tool_is_kept_for_later_calls() {
+fn the_first_digest_of_a_tool_is_pinned() {
     let state = check(
         &format!("{CALL}\n- {{id: b, type: tool, tool: s.x}}\n- {{id: c, type: tool, tool: s.y}}"),
         &format!(
@@ -70,7 +70,7 @@ fn a_retry_begins_without_the_handle_of_the_attempt_before() {
 }
 
 #[test]
-fn a_form_is_answered_with_fitting_content_alone() {
+fn a_form_accepts_only_valid_content() {
     let mut state = fresh(KEY, CALL);
     let plan = state.plan.clone();
     turn(&mut state, "start", 0);
@@ -183,7 +183,7 @@ fn a_receipt_after_the_end_changes_nothing() {
 }
 
 #[test]
-fn the_time_of_a_gate_before_the_call_is_not_that_of_the_attempt() {
+fn time_at_a_gate_does_not_count_for_the_attempt() {
     let mut state = fresh(KEY, "- {id: a, type: tool, tool: s.x, onInterrupted: ask}");
     turn(&mut state, "start", 0);
     turn(&mut state, "a#1 interrupted", 10);
@@ -193,7 +193,7 @@ fn the_time_of_a_gate_before_the_call_is_not_that_of_the_attempt() {
 }
 
 #[test]
-fn an_answer_that_an_interruption_may_have_lost_is_named() {
+fn an_answer_possibly_lost_by_an_interruption_is_named() {
     let state = check(
         CALL,
         &format!(
@@ -242,7 +242,7 @@ fn a_report_under_older_rules_fails_the_step() {
 
 /// The server asks for the same form again after an interruption: the person is not asked twice.
 #[test]
-fn an_answer_is_given_again_for_the_same_form_after_an_interruption() {
+fn an_interrupted_form_gets_its_answer_again() {
     let retried = "- {id: a, type: tool, tool: s.x, onInterrupted: retry, retry: {maxAttempts: 3}}";
     let state = check(
         retried,
@@ -275,7 +275,7 @@ fn an_answer_is_given_again_for_the_same_form_after_an_interruption() {
 
 /// Without an interruption no answer is repeated: a person consents to each transfer, and corrects a wrong code.
 #[test]
-fn a_server_that_asks_for_the_same_form_twice_in_an_attempt_gets_two_answers() {
+fn equal_forms_of_one_attempt_get_separate_answers() {
     check(
         CALL,
         &format!(

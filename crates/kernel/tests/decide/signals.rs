@@ -29,7 +29,7 @@ fn large(bytes: usize) -> Value {
 }
 
 #[test]
-fn signals_are_kept_up_to_a_number() {
+fn the_number_of_kept_signals_is_bounded() {
     let mut state = asleep(4);
     for number in 1..=SIGNALS_KEPT_MAX {
         assert_eq!(take_in(&mut state, &signal(number, "other", Value::Null), 1).records.len(), 1, "number {number}");
@@ -39,7 +39,7 @@ fn signals_are_kept_up_to_a_number() {
 }
 
 #[test]
-fn signals_are_kept_up_to_a_sum_of_bytes_since_version_4() {
+fn the_bytes_of_kept_signals_are_bounded_since_version_4() {
     let count = SIGNALS_KEPT_BYTES_MAX / SIGNAL_BYTES_MAX;
     for (decide_version, is_bounded) in [(3, false), (4, true)] {
         let mut state = asleep(decide_version);
@@ -56,7 +56,7 @@ fn signals_are_kept_up_to_a_sum_of_bytes_since_version_4() {
 
 /// Kept signals leave room for the signal that a step waits for.
 #[test]
-fn a_signal_that_is_waited_for_is_taken_however_many_are_kept() {
+fn an_awaited_signal_is_accepted_at_the_bound() {
     for (decide_version, expected) in
         [(3, "nothing"), (4, "SignalKept s0, SignalTaken go s0, StepCompleted go, EndingBegun completed, Ended")]
     {

@@ -179,7 +179,7 @@ impl World {
             3 * usize::from(signal.is_some()),
         ];
         let all: usize = ways.iter().sum();
-        must!(all > 0, "it hangs: nothing is out, nothing is due, nobody is asked\n{}", self.picture());
+        must!(all > 0, "it hangs: no attempt runs, no timer is due, no gate is open\n{}", self.picture());
         let mut chosen = self.numbers.below(all);
         for (way, weight) in ways.into_iter().enumerate() {
             if chosen >= weight {
@@ -420,7 +420,7 @@ impl World {
                 let Some(parent) = start.lineage.as_ref().and_then(|lineage| lineage.parent.clone()) else {
                     return Ok(());
                 };
-                must!(parent.execution == KEY, "a child of somebody else");
+                must!(parent.execution == KEY, "a child of another execution");
                 let intent = self.state.steps.get(&parent.instance).and_then(|step| step.intent).unwrap_or_default();
                 must!(
                     child_key(&self.state, &parent.instance, parent.attempt) == letter.to,
@@ -485,7 +485,7 @@ impl World {
     fn check_stopped(&self) -> Result<(), Broken> {
         let stops = self.state.is_stopping();
         let runs_on = self.out.iter().find(|(_, out)| stops && !out.is_stopping);
-        must!(runs_on.is_none(), "nobody has asked it to stop: {runs_on:?}");
+        must!(runs_on.is_none(), "it was not asked to stop: {runs_on:?}");
         let waits = self.state.open.waits.iter().find(|instance| self.halted.holds(&self.plan, instance));
         must!(waits.is_none(), "it waits where a failure has halted: {waits:?}");
         must!(
@@ -525,7 +525,7 @@ impl World {
         let unsettled: Vec<_> = state.steps.iter().filter(|(_, step)| !step.status.is_final()).collect();
         must!(unsettled.is_empty(), "ended with steps that have not: {unsettled:?}");
         let is_completed = state.status() == ExecutionStatus::Completed;
-        must!(!is_completed || !self.halted.all(), "completed after a failure that nobody has taken up");
+        must!(!is_completed || !self.halted.all(), "completed after an unhandled failure");
         must!(matches!(state.end.ending, Some(Ending::Completed { .. })) == is_completed, "an ending of another kind");
         must!(self.letters_home == u32::from(self.has_parent), "{} letters to the parent", self.letters_home);
         *self.seen.entry(state.status().name().to_string()).or_default() += 1;

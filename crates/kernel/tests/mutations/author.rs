@@ -38,7 +38,7 @@ pub(crate) struct Written {
 pub(crate) struct Part {
     /// `.name` or `[0]`.
     pub(crate) text: String,
-    /// The names that stand beside it; `None` if nothing is declared there.
+    /// The names that are beside it; `None` if nothing is declared there.
     pub(crate) known: Option<Vec<String>>,
 }
 

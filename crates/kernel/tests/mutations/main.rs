@@ -32,7 +32,7 @@ struct Outside<'d>(&'d BTreeMap<String, Value>);
 
 impl Inspector for Outside<'_> {
     fn source(&self, source: &str) -> Result<FunctionTypes, Complaint> {
-        // The sandbox reads types from the source; here they stand in a comment.
+        // The sandbox reads types from the source; here they are in a comment.
         let types = source.split_once("// ").and_then(|(_, types)| json::value(types.as_bytes()).ok());
         Ok(FunctionTypes { result: types })
     }

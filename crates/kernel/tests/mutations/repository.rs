@@ -133,7 +133,7 @@ fn mutations(document: &Document, place: &Place, numbers: &mut Numbers) -> Vec<(
 }
 
 #[test]
-fn the_definitions_of_the_repository_have_no_findings_and_their_mutations_do() {
+fn repository_definitions_are_clean_and_their_mutations_are_not() {
     let codes = [
         "path_not_in_schema",
         "value_may_be_null",

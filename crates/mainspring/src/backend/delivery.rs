@@ -55,7 +55,7 @@ impl Delivery {
         let row = unfinished(store, name)?;
         let by = paths::user();
         let entry = audit_entry::cancel(&row, reason, &by);
-        // A second cancel asks for what the first one has left running.
+        // A second cancel also skips the cleanup of the first one.
         let is_second = state_of(store, row.key)?.end.is_cancel_requested;
         let input = match is_second {
             true => Input::SkipCleanup { by },

@@ -122,7 +122,7 @@ async fn until_settled(
 /// The interval in which durations of running steps are redrawn.
 const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Bytes of what models say that are shown at a time.
+/// Bytes of model output that are shown at a time.
 const PARTIAL_BYTES_MAX: usize = 8 * 1024;
 
 /// Shows the records of a frame.
@@ -192,7 +192,7 @@ fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, CliError> {
     Ok(now.open_gates().any(|(instance, gate)| *instance == open.instance && gate.number == open.gate.number))
 }
 
-/// The error for a decision of a user who is no approver, or has approved already.
+/// The error for a decision of a user who is not an approver, or has already approved.
 pub(crate) fn no_approver(open: &OpenGate, by: &str) -> CliError {
     let message = format!("`{by}` cannot decide the approval `{}`: {}", open.path, who(&open.gate));
     CliError::contract("not_an_approver", message)
@@ -228,7 +228,7 @@ fn conclude(engine: &Engine, snapshot: &Snapshot, context: &Context) -> Result<E
 
 async fn interrupted(engine: &Engine, snapshot: &Snapshot, context: &Context) -> Result<Exit, CliError> {
     let id = name(&snapshot.state);
-    context.terminal.note("stopping what runs …");
+    context.terminal.note("stopping running steps …");
     engine.drain().await;
     let message = format!("interrupted; nothing is lost: `mainspring resume {id}` continues");
     if context.global.json {

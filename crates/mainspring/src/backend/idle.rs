@@ -72,7 +72,9 @@ pub(crate) async fn until_idle(engine: &Engine, context: &Context, mut announce:
         let open_work = open_work_of(engine).await.map_err(EngineError::from)?;
         if let (Some(what), Announce::Once) = (open_work.description(), announce) {
             announce = Announce::Nothing;
-            context.terminal.note(&format!("continuing with {what}; Ctrl-C leaves it for `mainspring resume --all`"));
+            context
+                .terminal
+                .note(&format!("continuing with {what}; after Ctrl-C, `mainspring resume --all` continues it"));
         }
         if messages.is_empty() && open_work == OpenWork::Nothing {
             return Ok(Exit::Fine);

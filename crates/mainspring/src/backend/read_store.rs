@@ -35,7 +35,7 @@ impl ReadStore {
         self.location.engine_description(&*self.store).is_some()
     }
 
-    /// Says that no process runs an execution, and what continues it.
+    /// Prints that no process runs an execution, and the command that continues it.
     pub(crate) fn unattended(&self, name: &str) -> String {
         let help = match self.location.home() {
             Some(_) => format!("`mainspring resume {name}` continues"),
@@ -80,7 +80,7 @@ pub(crate) fn open_read_only(global: &Global) -> Result<ReadStore, CliError> {
 /// The error of a read-only command if there are no executions.
 pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
     let place = location.home().map_or("the store".to_string(), |home| home.folder().display().to_string());
-    let message = format!("there are no executions in {place}; `mainspring run FILE` makes one");
+    let message = format!("there are no executions in {place}; `mainspring run FILE` starts one");
     CliError::bad_input("no_executions", message)
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, CliErr
     match (found.next(), found.next()) {
         (Some(row), None) => Ok(row),
         (Some(_), Some(_)) => {
-            let message = format!("several executions begin with `{name}`; give more of the name (`mainspring list`)");
+            let message = format!("several executions start with `{name}`; use more characters (`mainspring list`)");
             Err(CliError::bad_input("ambiguous_execution", message))
         }
         (None, _) => Err(unknown(name)),
@@ -142,8 +142,5 @@ pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, CliErr
 }
 
 fn unknown(name: &str) -> CliError {
-    CliError::bad_input(
-        "no_such_execution",
-        format!("there is no execution `{name}`; `mainspring list` shows those there are"),
-    )
+    CliError::bad_input("no_such_execution", format!("there is no execution `{name}`; `mainspring list` shows all"))
 }

@@ -73,7 +73,7 @@ pub(super) async fn find(client: &Client, name: &str) -> Result<String, CliError
         for row in page.into_iter().filter(|row| !name.is_empty() && row.id.starts_with(name)) {
             if found.is_some() {
                 let message =
-                    format!("several executions begin with `{name}`; give more of the name (`mainspring list`)");
+                    format!("several executions start with `{name}`; use more characters (`mainspring list`)");
                 return Err(CliError::bad_input("ambiguous_execution", message));
             }
             found = Some(row.id);
@@ -90,7 +90,7 @@ async fn last(client: &Client) -> Result<String, CliError> {
         let page = pages.next().await?;
         if page.is_empty() {
             let message = format!(
-                "`{me}` has started nothing at {} yet; `mainspring list` shows what others have",
+                "`{me}` has started nothing at {} yet; `mainspring list` shows those of others",
                 client.address()
             );
             return Err(CliError::bad_input("no_such_execution", message));
@@ -108,7 +108,6 @@ pub(super) async fn user(client: &Client) -> Result<String, ClientError> {
 }
 
 fn unknown(client: &Client, name: &str) -> CliError {
-    let message =
-        format!("there is no execution `{name}` at {}; `mainspring list` shows those there are", client.address());
+    let message = format!("there is no execution `{name}` at {}; `mainspring list` shows all", client.address());
     CliError::bad_input("no_such_execution", message)
 }

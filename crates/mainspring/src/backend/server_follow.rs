@@ -208,7 +208,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Shows what models say. It is drawn with the next tick.
+    /// Shows the output of models. It is drawn with the next tick.
     fn show_progress(&mut self, event: &Event) {
         for said in event.data.get("texts").and_then(Value::as_list).unwrap_or_default() {
             let part = |key: &str| said.get(key).and_then(Value::as_text).unwrap_or_default();
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_say_how_long() {
+    fn waits_show_their_duration() {
         for (note, words) in [
             ("waits until 1970-01-01T00:00:05.000Z", "waits for 4.0 s"),
             (

@@ -60,7 +60,6 @@ pub(crate) async fn saved(
 /// The file name without extension, which is the default slug.
 fn stem(file: &Path) -> Result<String, CliError> {
     let stem = file.file_stem().and_then(|stem| stem.to_str());
-    let refused =
-        || CliError::bad_input("no_slug", format!("{} has no name to run it by: say one with --slug", file.display()));
+    let refused = || CliError::bad_input("no_slug", format!("{} has no name: set one with --slug", file.display()));
     stem.map(ToString::to_string).ok_or_else(refused)
 }

@@ -79,7 +79,7 @@ pub(super) fn start(request: &RunRequest<'_>, client: &Client, context: &Context
         };
         let (workflow, started) = tokio::select! {
             () = context.signals.any() => {
-                let message = "interrupted before the server has answered: `mainspring list` tells whether it was started";
+                let message = "interrupted before the server responded: `mainspring list` shows if it was started";
                 return Err(CliError::internal("interrupted", message));
             }
             prepared = prepared => prepared?,
@@ -125,9 +125,8 @@ async fn workflow(request: &RunRequest<'_>, client: &Client, context: &Context) 
     let name = request.workflow.to_str().unwrap_or_default();
     let save_first = |what: &str| {
         let file = request.workflow.display();
-        let message = format!(
-            "{what}: `mainspring save {file}` puts it there, and `mainspring run --save {file}` runs it as well"
-        );
+        let message =
+            format!("{what}: `mainspring save {file}` saves it, and `mainspring run --save {file}` also runs it");
         CliError::bad_input("not_saved", message)
     };
     if !request.is_saved_first && is_file_name(request.workflow) {
@@ -149,10 +148,8 @@ async fn workflow(request: &RunRequest<'_>, client: &Client, context: &Context) 
                 )));
             }
             Err(error) if error.is("NOT_FOUND") => {
-                let message = format!(
-                    "there is no workflow `{name}` at {}; `mainspring workflows` lists those there are",
-                    client.address()
-                );
+                let message =
+                    format!("there is no workflow `{name}` at {}; `mainspring workflows` lists all", client.address());
                 return Err(error.with_message("no_such_workflow", message));
             }
             body => body?,

@@ -153,7 +153,7 @@ impl Chain {
                 return Ok(Err(format!("frame {sequence} is not there: number {own} stands in its place")));
             }
             if frame.text("hash")? != hash.prefixed() {
-                return Ok(Err(format!("frame {sequence} does not have the hash that the server tells")));
+                return Ok(Err(format!("frame {sequence} does not have the hash that the server reports")));
             }
             if before != self.before {
                 return Ok(Err(format!("frame {sequence} does not follow the one before it")));
@@ -185,7 +185,7 @@ fn verification(id: &str, found: Result<(u64, Option<Receipts>), String>) -> Ver
                 let value = [("signed", Value::from(signed)), ("unsigned", unsigned.into())];
                 map.insert("receipts".into(), Value::map(value));
                 text.push_str(&format!(
-                    "; {} signed and {unsigned} unsigned, as the server says",
+                    "; {} signed and {unsigned} unsigned, according to the server",
                     counted(signed, "receipt", "receipts")
                 ));
             }
@@ -213,7 +213,7 @@ async fn audit(client: &Client) -> Result<Verification, CliError> {
             let (is_sound, entries) = (answer.flag("ok")?, answer.number("entries")?);
             let error = answer.maybe_text("error")?;
             if is_sound {
-                Verdict::Sound(format!("{entries} entries in the chain, head sealed, as the server says"))
+                Verdict::Sound(format!("{entries} entries in the chain, head sealed, according to the server"))
             } else {
                 Verdict::Broken(error.unwrap_or_default())
             }

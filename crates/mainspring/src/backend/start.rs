@@ -114,7 +114,7 @@ fn title(request: &StartRequest) -> String {
     shown(&format!("{name}{version}"))
 }
 
-/// Parses the input. If none is given and the schema wants an object, it is an empty object, so that defaults
+/// Parses the input. If none is given and the schema requires an object, it is an empty object, so that defaults
 /// apply.
 pub(crate) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value, CliError> {
     let wanted = schema.and_then(|schema| schema.get("type"));

@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Polls for a delegated execution before it counts as unknown.
 const POLLS_FOR_A_START: u32 = 50;
 
-/// Polls without a running engine before the user is told.
+/// Polls without a running engine before a message is printed.
 const POLLS_ALONE: u32 = 20;
 
 /// Follows an execution until it has settled.

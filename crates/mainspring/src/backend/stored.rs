@@ -160,7 +160,7 @@ fn approval_view(read: &ReadStore, pending: &Pending) -> Result<ApprovalView, Cl
 }
 
 fn cursor(text: &str) -> Result<Cursor, CliError> {
-    let unknown = || CliError::bad_input("bad_cursor", "--cursor must be what the page before has named");
+    let unknown = || CliError::bad_input("bad_cursor", "--cursor must be the one of the previous page");
     let (execution, rest) = text.split_once(':').ok_or_else(unknown)?;
     let (step, gate) = rest.rsplit_once(':').ok_or_else(unknown)?;
     let execution = ExecutionKey::parse(execution).ok_or_else(unknown)?;
@@ -192,10 +192,7 @@ fn verify_one(read: &ReadStore, row: &ExecutionRow) -> Verification {
         Ok(Some((verified, differences))) if differences.is_empty() => Ok(verified),
         Ok(Some((_, differences))) => {
             let named: Vec<String> = differences.iter().map(ToString::to_string).collect();
-            Err(format!(
-                "the journal is what was written, and what the store keeps beside it is not: {}",
-                named.join("; ")
-            ))
+            Err(format!("the journal is valid, and columns of the store differ from it: {}", named.join("; ")))
         }
         Ok(None) => Err("its journal is missing".to_string()),
         Err(error) => Err(error.to_string()),

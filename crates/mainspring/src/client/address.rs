@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_and_not_repeated() {
+    fn invalid_addresses_are_refused_and_not_echoed() {
         for text in
             ["", "localhost:7300", "ftp://a", "http://", "http://u:hunter2@h", "http://h/?hunter2", "http://h/#a"]
         {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_route_are_data() {
+    fn path_segments_are_encoded() {
         for (part, expected) in
             [("a-1.b_~", "/a-1.b_~"), ("..", "/%2E%2E"), ("a/b?c#d%", "/a%2Fb%3Fc%23d%25"), ("é", "/%C3%A9")]
         {

@@ -69,7 +69,7 @@ impl Credentials {
             return Err(refused(file, &why));
         }
         let bytes = fs::read(file).map_err(|error| refused(file, &error.to_string()))?;
-        let form = || refused(file, "it is not what `mainspring login` writes; move it away and sign in again");
+        let form = || refused(file, "it is not a file of `mainspring login`; move it away and sign in again");
         let stored = json::value(&bytes).map_err(|_| form())?;
         let servers = stored.get("servers").and_then(Value::as_map).ok_or_else(form)?;
         let mut credentials = BTreeMap::new();
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_read_back_by_its_owner_and_nobody_else() {
+    fn credentials_are_readable_only_by_their_owner() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mainspring/credentials.json");
         assert_eq!(Credentials::read(&file).unwrap(), Credentials::default());

@@ -43,7 +43,7 @@ pub(crate) struct Event {
     pub(crate) data: Value,
 }
 
-/// Failed attempts before the user is told that the connection is lost.
+/// Failed attempts before a lost connection is reported.
 const SAID_AFTER: usize = 3;
 
 /// Reads the events of an execution until its last one, in the background. A permanent error is the last item. Progress is
@@ -150,7 +150,7 @@ impl Watching {
         let place =
             message.id.split_once('.').and_then(|(frame, index)| Some((frame.parse().ok()?, index.parse().ok()?)));
         let read = json::value(message.data.as_bytes());
-        let data = read.map_err(|error| self.client.invalid_response(&format!("an event is no JSON: {error}")))?;
+        let data = read.map_err(|error| self.client.invalid_response(&format!("an event is not JSON: {error}")))?;
         let kind = data.get("type").and_then(Value::as_text).unwrap_or(&message.kind).to_string();
         let place = place.or((kind == PROGRESS).then_some((0, 0)));
         Ok(Event { place: place.ok_or_else(unknown)?, kind, data })
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_read_however_their_lines_end() {
+    fn messages_are_parsed_with_any_line_ending() {
         check(b"id: 0.0\nevent: a\ndata: {}\n\n", &[("0.0", "a", "{}")]);
         check(
             b"id:0.0\r\nevent:a\r\ndata:{}\r\n\r\nid: 1.0\rdata: 1\rdata: 2\r\r",
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_without_sense_are_refused() {
+    fn invalid_streams_are_refused() {
         assert!(Lines::default().take(b"data: \xff\n").is_err());
         let mut lines = Lines::default();
         let piece = vec![b'x'; 1024 * 1024];

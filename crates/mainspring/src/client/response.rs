@@ -33,7 +33,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// A required text that is one of these words.
+    /// A required text that is one of these values.
     pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<T, ClientError> {
         let text = self.text(key)?;
         words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {

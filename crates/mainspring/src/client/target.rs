@@ -21,7 +21,7 @@ impl Global {
         let Some(server) = variable(SERVER_VARIABLE).filter(|_| !self.place_by_flag) else { return Ok(None) };
         if self.dir.is_some() || self.store.is_some() {
             return both(
-                "MAINSPRING_SERVER and MAINSPRING_DIR or MAINSPRING_STORE are both set: unset one, or say --server, --dir or --store",
+                "MAINSPRING_SERVER and MAINSPRING_DIR or MAINSPRING_STORE are both set: unset one, or give --server, --dir or --store",
             );
         }
         Address::parse(&server).map(Some)
@@ -45,8 +45,7 @@ impl Global {
     pub(crate) fn client(&self) -> Result<Option<Client>, CliError> {
         let Some(address) = self.server()? else { return Ok(None) };
         if self.telemetry.otlp.is_some() {
-            let message =
-                "--otlp writes what an engine of this machine does; a server is told where to write when it is started";
+            let message = "--otlp exports traces of an engine on this machine; set it at the start of a server";
             return Err(CliError::bad_input("not_at_a_server", message));
         }
         if let Some(token) = token_of_environment() {
@@ -55,7 +54,7 @@ impl Global {
         let stored = Credentials::load()?;
         let Some(credential) = stored.of(&address) else {
             let message = format!(
-                "there is no token for {address}: `mainspring login {address}` stores one, MAINSPRING_TOKEN gives one"
+                "there is no token for {address}: `mainspring login {address}` stores one, or set MAINSPRING_TOKEN"
             );
             return Err(CliError::contract("no_token", message));
         };

@@ -24,7 +24,8 @@ pub(crate) fn approvals(approvals: &Approvals, context: &Context) -> Result<Exit
     print(&page.approvals, page.next.as_deref(), context.global.json);
     if !page.unreadable.is_empty() {
         let names = page.unreadable.iter().map(|id| shown(id)).collect::<Vec<_>>().join(", ");
-        let note = format!("left out, as their journals cannot be read: {names}; `mainspring verify` says why");
+        let note =
+            format!("skipped, because their journals cannot be read: {names}; `mainspring verify` shows the reason");
         context.terminal.note(&note);
     }
     Ok(Exit::Fine)

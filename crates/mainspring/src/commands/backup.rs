@@ -117,7 +117,7 @@ impl Target {
         let store = fs::metadata(home.journal()).map_err(|error| refused(&error.to_string()))?;
         let is_store = (metadata.dev(), metadata.ino()) == (store.dev(), store.ino());
         if is_store || !metadata.is_file() || !(metadata.len() == 0 || is_backup(&path)) {
-            return Err(refused("it is no earlier backup, and --force replaces nothing else; name another file"));
+            return Err(refused("it is not a backup, and --force replaces only backups; use another file"));
         }
         Ok(Self { folder, path, is_there: true })
     }
@@ -173,7 +173,7 @@ fn prove(copy: &Path, home: &DataDir) -> Result<Proof, CliError> {
         damaged => {
             let damages = if let Checked::Damaged(damages) = damaged { damages.join("; ") } else { String::new() };
             let message = format!(
-                "the store is damaged, and so is every copy of it: {damages}. Nothing was written; `mainspring doctor --deep` checks the store, and `mainspring backup --help` says how an earlier backup is restored"
+                "the store is damaged, and so is every copy of it: {damages}. Nothing was written; `mainspring doctor --deep` checks the store, and `mainspring backup --help` explains how to restore an earlier backup"
             );
             return Err(CliError::internal("store_damaged", message));
         }

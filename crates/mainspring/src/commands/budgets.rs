@@ -121,7 +121,7 @@ fn set(client: &Client, new: &Set, context: &Context) -> Result<Exit, CliError> 
         body.extend(limit.map(|limit| (name.to_string(), limit.into())));
     }
     if let Some(cost) = new.cost {
-        let refused = || CliError::bad_input("bad_input", format!("--cost: {cost} is no amount of money"));
+        let refused = || CliError::bad_input("bad_input", format!("--cost: {cost} is not an amount of money"));
         body.insert("cost".into(), Value::Number(Number::double(cost).ok_or_else(refused)?));
     }
     let stored = request(client.put(&route(&["api", "budgets"], &[]), &Value::Map(body)))?;

@@ -1,4 +1,4 @@
-//! `mainspring dev`: a server for those who write workflows, on a folder of definitions.
+//! `mainspring dev`: a server for authors of workflows, on a folder of definitions.
 
 pub(super) mod folder;
 mod model;

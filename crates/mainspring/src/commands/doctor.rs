@@ -179,7 +179,7 @@ fn refused(name: &'static str, error: &StoreError) -> Check {
     match error {
         StoreError::Newer { .. } => {
             let message = format!("{message}; this build is {}", env!("CARGO_PKG_VERSION"));
-            Check::broken(name, message, "`mainspring --version` says which release a program is")
+            Check::broken(name, message, "`mainspring --version` shows the release of a program")
         }
         StoreError::Damaged(_) => {
             // SQLite's message already contains the help.

@@ -68,7 +68,7 @@ pub(crate) fn login(login: &Login, context: &Context) -> Result<Exit, CliError> 
         );
     }
     if token_of_environment().is_some() {
-        context.terminal.note("MAINSPRING_TOKEN is set, and goes before the one that is stored");
+        context.terminal.note("MAINSPRING_TOKEN is set, and takes precedence over the stored token");
     }
     Ok(Exit::Fine)
 }
@@ -82,7 +82,7 @@ pub(crate) fn logout(logout: &Logout, context: &Context) -> Result<Exit, CliErro
         (None, None) => return Err(CliError::contract("no_server", "name the server: `mainspring logout URL`")),
     };
     if !stored.put(&address, None) {
-        return Err(CliError::bad_input("no_token", format!("there is no token for {address} here")));
+        return Err(CliError::bad_input("no_token", format!("there is no stored token for {address}")));
     }
     stored.store()?;
     if context.global.json {

@@ -1,4 +1,4 @@
-//! `mainspring models`: lists the configured models, and asks one.
+//! `mainspring models`: lists the configured models, and sends a prompt to one.
 
 use clap::{Args, Subcommand};
 use mainspring_effects::{CancelHandle, Executor};
@@ -85,7 +85,7 @@ fn print(model: &ModelConfig, global: &Global) {
     print_out!("{}{mark}  {}", bold(&shown(&model.name)), dim(&shown(&rest)));
 }
 
-/// Asks a model through the executor of `agent` steps, so that a step behaves the same.
+/// Sends a prompt to a model through the executor of `agent` steps, so that a step behaves the same.
 fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<Exit, CliError> {
     let refused =
         |error: mainspring_models::ModelError| CliError { exit: Exit::Failed, failure: error.to_failure("try") };

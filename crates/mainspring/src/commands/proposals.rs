@@ -126,7 +126,7 @@ struct RolloutOptions {
 /// Reads a number that JSON can express.
 fn finite(text: &str) -> Result<Number, String> {
     let number = text.parse::<f64>().ok().and_then(Number::double);
-    number.ok_or_else(|| "it is no decimal number".into())
+    number.ok_or_else(|| "it is not a decimal number".into())
 }
 
 impl RolloutOptions {
@@ -425,7 +425,7 @@ fn apply(application: &Application, client: &Client, context: &Context) -> Resul
     let active = workflow.any("rollout");
     if let Some(version) = active.get("candidateVersion").and_then(Value::as_text) {
         let percent = active.get("percent").and_then(Value::as_u64).unwrap_or_default();
-        print_out!("{percent}% of the starts take {}", shown(version));
+        print_out!("{percent}% of the starts use {}", shown(version));
         print_out!("{}", dim(&shown(&format!("mainspring rollout show {}", which.workflow))));
         return Ok(Exit::Fine);
     }

@@ -152,7 +152,7 @@ mod enabled {
         Ok(Exit::Fine)
     }
 
-    /// Opens a recording, and says if a call in it has no result.
+    /// Opens a recording, and returns whether a call in it has no result.
     fn open(path: &Path) -> Result<RecordingFile, CliError> {
         let file = RecordingFile::open(path)?;
         if let Some(tool) = file.unknown_call() {

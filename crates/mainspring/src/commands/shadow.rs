@@ -111,7 +111,7 @@ fn rows(
     if rows.is_empty() {
         let of = name.map(|name| format!(" of the workflow `{name}`")).unwrap_or_default();
         let message = format!(
-            "there is no ended execution{of}; `mainspring list` shows those there are, and --workflow names another workflow"
+            "there is no ended execution{of}; `mainspring list` shows all, and --workflow selects another workflow"
         );
         return Err(CliError::bad_input("no_executions", message));
     }

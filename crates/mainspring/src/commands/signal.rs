@@ -46,7 +46,7 @@ fn check_payload(payload: &Value) -> Result<(), CliError> {
         return Ok(());
     }
     let message = format!(
-        "--payload takes {bytes} bytes in binary form, and a signal brings {SIGNAL_BYTES_MAX} at the most: put large data into files and name them"
+        "--payload takes {bytes} bytes in binary form, and a signal has at most {SIGNAL_BYTES_MAX}: put large data into files and name them"
     );
     Err(CliError::bad_input("payload_too_large", message))
 }

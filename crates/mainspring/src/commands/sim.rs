@@ -132,7 +132,7 @@ fn run(simulated: &Simulated, sim: &Sim, context: &Context) -> bool {
             executions: 0,
             calls: 0,
             repeated: BTreeMap::new(),
-            failures: vec!["the simulation panicked, as is said above: please report it with this seed".into()],
+            failures: vec!["the simulation panicked (see above): please report it with this seed".into()],
         });
         executions += report.executions;
         calls += report.calls;
@@ -210,7 +210,7 @@ fn reproduce(seed: u64, simulated: &Simulated, sim: &Sim) -> String {
     )
 }
 
-/// Quotes a word for a shell.
+/// Quotes an argument for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {

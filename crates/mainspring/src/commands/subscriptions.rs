@@ -309,7 +309,7 @@ fn show(client: &Client, subscription: &Value, context: &Context) -> Result<Exit
     }
     if let Some(secret) = answer.maybe_text("secret")? {
         line("secret", &secret);
-        context.terminal.note("keep the secret now: it is not shown again");
+        context.terminal.note("save the secret now: it is not shown again");
     }
     Ok(Exit::Fine)
 }

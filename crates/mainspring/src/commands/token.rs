@@ -26,7 +26,7 @@ pub(crate) struct Token {
     #[arg(long, value_name = "ID", default_value = bootstrap::ORGANIZATION)]
     organization: String,
     /// The name of the token
-    #[arg(long, default_value = "made on the command line")]
+    #[arg(long, default_value = "created on the command line")]
     name: String,
     #[command(flatten)]
     flags: ServerFlags,
@@ -36,7 +36,7 @@ pub(crate) fn token(token: &Token, context: &Context) -> Result<Exit, CliError> 
     let settings = Settings::of(&token.flags, &context.global)?;
     let location = StoreLocation::of(&settings.global)?;
     if location.home().is_some_and(|home| !home.journal().exists()) {
-        let message = "there is no server's store here yet; `mainspring up` makes one, with a token";
+        let message = "there is no server's store here yet; `mainspring up` creates one, with a token";
         return Err(CliError::bad_input("no_store", message));
     }
     let store = location.store()?;

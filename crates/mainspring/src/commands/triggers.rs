@@ -212,7 +212,7 @@ pub(crate) fn triggers(triggers: &Triggers, context: &Context) -> Result<Exit, C
             request(client.delete(&at(&[id])))?;
             match context.global.json {
                 true => print_out!("{}", compact(&Value::map([("ok", Value::Bool(true))]))),
-                false => context.terminal.note(&format!("{}: deleted; its executions are kept", shown(id))),
+                false => context.terminal.note(&format!("{}: deleted; its executions remain", shown(id))),
             }
             Ok(Exit::Fine)
         }

@@ -134,7 +134,7 @@ const ANNOTATIONS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The warning of a server with several organizations whose scripts are not contained.
 const SCRIPTS_OF_SEVERAL: &str = "Scripts of every organization run uncontained, with all rights of this user: their members can read the data of \
-     each other. Say `--scripts contained` or `--scripts off` unless you trust all of them.";
+     each other. Set `--scripts contained` or `--scripts off` unless you trust all of them.";
 
 async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<Exit, CliError> {
     let terminal = &context.terminal;
@@ -389,8 +389,8 @@ impl FirstToken {
         let path = folder.join(FIRST_TOKEN);
         write_secret(&path, &token).map_err(|error| {
             let message = format!(
-                "the owner's first token cannot be written to {}: {error}; `mainspring token` makes another when the server \
-                 starts again",
+                "the owner's first token cannot be written to {}: {error}; `mainspring token` creates another after a \
+                 restart of the server",
                 path.display()
             );
             CliError::internal("first_token", message)
@@ -462,7 +462,7 @@ fn greet(base: &str, token: Option<&FirstToken>, scripts: &Scripts, settings: &S
             print_out!("          mainspring login {base}    asks for it");
         }
         None => print_out!(
-            "  {}   `mainspring login {base}` asks for your token; `mainspring token` makes a new one",
+            "  {}   `mainspring login {base}` asks for your token; `mainspring token` creates a new one",
             dim("owner")
         ),
     }
@@ -471,6 +471,6 @@ fn greet(base: &str, token: Option<&FirstToken>, scripts: &Scripts, settings: &S
         print_out!("  {}  {base}/sign-in/oidc    with {}", dim("sign-in"), oidc.issuer);
     }
     if !settings.listen.ip().is_loopback() {
-        terminal.note("It is reached from other machines, and speaks no TLS: put a proxy before it that does.");
+        terminal.note("It is reachable from other machines, without TLS: put a proxy with TLS before it.");
     }
 }

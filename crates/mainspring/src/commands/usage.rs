@@ -98,7 +98,7 @@ fn of_store(usage: &Usage, context: &Context) -> Result<Vec<Value>, CliError> {
     for (flag, day) in [("--from", &usage.from), ("--to", &usage.to)] {
         let is_day = |day: &String| day.len() == 10 && parse_rfc3339(&format!("{day}T00:00:00Z")).is_some();
         if let Some(day) = day.as_ref().filter(|day| !is_day(day)) {
-            let message = format!("{flag}: `{}` is no day like 2026-11-26", shown(day));
+            let message = format!("{flag}: `{}` is not a day like 2026-11-26", shown(day));
             return Err(CliError::bad_input("bad_input", message));
         }
     }

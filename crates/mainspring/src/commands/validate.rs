@@ -107,7 +107,7 @@ pub(crate) fn checked(file: &Path, context: &Context) -> Result<Option<(Compiled
     let body = Value::map([("definition", Value::from(String::from_utf8_lossy(&text).as_ref()))]);
     let route = route(&["api", "definitions", "validate"], &[]);
     let answer = block_on(async { Ok(client.post(&route, &body, Repeat::May).await?) })?;
-    let there = Response::new(&client, "what it says of a definition", &answer);
+    let there = Response::new(&client, "the diagnostics of a definition", &answer);
     if there.word("status", &[("valid", true), ("invalid", false)])? {
         let (own, hash) = (compiled.workflow_hash.prefixed(), there.text("workflowHash")?);
         if own == hash {

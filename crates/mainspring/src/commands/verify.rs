@@ -43,7 +43,7 @@ pub(crate) fn verify(verify: &Verify, context: &Context) -> Result<Exit, CliErro
     Ok(exit)
 }
 
-/// Fails a verification that has found or left unchecked what `--require-signatures` asks for.
+/// Fails a verification that does not meet `--require-signatures`.
 fn requiring_signatures(mut verification: Verification) -> Verification {
     let why = match verification.unsigned_receipts {
         Some(0) => return verification,

@@ -105,7 +105,7 @@ fn output(output: &Value) -> String {
     cut(&compact(output), OUTPUT_CHARS_MAX)
 }
 
-/// Escapes a text, shortens it to a number of characters, and says how many were left out.
+/// Escapes a text, shortens it to a number of characters, and adds the number of omitted ones.
 fn cut(text: &str, chars_max: usize) -> String {
     let text = shown(text);
     match text.char_indices().nth(chars_max) {

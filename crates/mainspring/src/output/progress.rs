@@ -40,7 +40,7 @@ pub(crate) enum StepEvent {
     Attempt { attempt: u32, child: Option<String> },
     /// An attempt failed, and the step did not. Without a time the next attempt starts at once, or a person is asked first.
     Retried { code: String, in_ms: Option<u64> },
-    /// The step waits; `words` says for what.
+    /// The step waits; `words` names the reason.
     Waits { words: String },
     /// The step opened an approval.
     Asks { prompt: String },
@@ -63,7 +63,7 @@ struct Running {
     since: Instant,
     /// The text beside the name: the execution that the attempt runs.
     words: String,
-    /// The end of what a model has said so far.
+    /// The end of the output of a model so far.
     partial: String,
 }
 
@@ -150,7 +150,7 @@ impl Progress {
         }
     }
 
-    /// Takes what a model has said. It is drawn with the next [`tick`](Self::tick).
+    /// Appends output of a model. It is drawn with the next [`tick`](Self::tick).
     pub(crate) fn partial(&mut self, name: &str, text: &str) {
         let Some((_, running)) = self.running.iter_mut().find(|(running, _)| running == name) else { return };
         running.partial.push_str(text);
@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_end_of_a_partial_text_is_kept() {
+    fn a_partial_text_is_cut_at_its_start() {
         let terminal = Terminal { is_live: false, can_ask: false, color: false, width: 80 };
         let mut progress = Progress::new(terminal);
         progress.partial("ask#1", "nobody runs");

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_below_each_other_and_nothing_trails() {
+    fn columns_are_aligned_without_trailing_spaces() {
         let rows = [
             row("a", "ship", "completed", None, Some(1500)),
             row("日本", "-", "waiting_approval", None, None),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_where_there_is_no_room_and_nowhere_else() {
+    fn long_names_are_cut_only_if_the_width_requires_it() {
         let long = "release-of-the-first-of-january-with-everything-in-it-and-more";
         let rows = [row(long, "ship", "failed", None, None), row("b", "ship", "failed", None, None)];
         let (whole, rest) = (long.to_string(), "  failed  ship  1970-01-01T00:00:00.000Z");

@@ -86,7 +86,7 @@ pub(crate) fn status(status: &str) -> String {
     paint(style, status)
 }
 
-/// A text in the color that asks for attention.
+/// A text in the color of warnings.
 pub(crate) fn waits(text: &str) -> String {
     paint(WAITS, text)
 }

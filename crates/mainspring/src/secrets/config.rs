@@ -55,7 +55,7 @@ pub(crate) enum LocalSource {
 }
 
 impl Source {
-    /// Returns the place in words.
+    /// Returns a description of the place.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Local(local) => local.shown(),
@@ -65,7 +65,7 @@ impl Source {
 }
 
 impl LocalSource {
-    /// Returns the place in words.
+    /// Returns a description of the place.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Env(name) => format!("the variable {name}"),

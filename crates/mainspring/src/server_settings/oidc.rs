@@ -78,7 +78,7 @@ pub(super) fn read(all: &mut Vec<Setting>) -> Result<Option<Oidc>, CliError> {
     let variable = std::env::var(SECRET_VARIABLE).ok().filter(|secret| !secret.is_empty());
     let (secret, origin) = match (variable, &file) {
         (Some(_), Some(file)) => {
-            let why = format!("both {SECRET_VARIABLE} and the file {file} have a secret: take one of them away");
+            let why = format!("both {SECRET_VARIABLE} and the file {file} have a secret: remove one of them");
             return Err(bad(SECRET, why));
         }
         (Some(secret), None) => (Some(secret), SECRET_VARIABLE.to_string()),
@@ -101,17 +101,17 @@ pub(super) fn check_first_role(
     let Some(role) = oidc.first_role().filter(|_| !scripts.is_off()) else { return Ok(()) };
     if !is_organization_said {
         let why = format!(
-            "everybody whom the provider knows would become a {} of `default`, the organization of the operators, on a server \
-             that runs scripts: make an organization and name it with --oidc-organization, or say `--oidc-organization \
-             default` if that is meant, or turn scripts off (--scripts off)",
+            "every user of the provider would become a {} of `default`, the organization of the operators, on a server \
+             that runs scripts: create an organization and set it with --oidc-organization, or set `--oidc-organization \
+             default` if that is intended, or disable scripts (--scripts off)",
             role.name()
         );
         return Err(bad("oidcOrganization", why));
     }
     if scripts.is_uncontained() && Permission::ScriptsRun.is_of(role) {
         let why = format!(
-            "as a {} everybody whom the provider knows may run scripts, and `scripts: uncontained` gives scripts all rights of \
-             this user: take `viewer` or `none`, or `--scripts contained`",
+            "as a {} every user of the provider may run scripts, and `scripts: uncontained` gives scripts all rights of this \
+             user: use `viewer` or `none`, or `--scripts contained`",
             role.name()
         );
         return Err(bad("oidcFirstRole", why));

@@ -34,7 +34,7 @@ fn targets(filter: &str) -> Result<Targets, CliError> {
     }
     let refused = || {
         let help = "give off, error, warn, info or debug, or levels for targets as in `mainspring_engine=debug,warn`";
-        CliError::bad_input("bad_log", format!("--log {filter}: is no level and no filter; {help}"))
+        CliError::bad_input("bad_log", format!("--log {filter}: is neither a level nor a filter; {help}"))
     };
     // `Targets` would accept a misspelled level as a target with all levels.
     let is_directive = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_for_our_own_modules_and_a_filter_for_whatever_it_names() {
+    fn a_level_applies_to_our_crates_and_a_filter_to_named_targets() {
         let lets = |filter: &str, target: &str, level: Level| targets(filter).unwrap().would_enable(target, &level);
         assert!(lets("info", "mainspring_engine::driver", Level::INFO));
         assert!(!lets("info", "mainspring_engine::driver", Level::DEBUG));

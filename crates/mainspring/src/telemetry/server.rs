@@ -64,7 +64,7 @@ fn answer(method: &Method, path: &str, render: &dyn Fn() -> String) -> Response<
     match (method, path) {
         (&Method::GET, "/metrics") => of(StatusCode::OK, render()),
         (_, "/metrics") => {
-            let mut response = of(StatusCode::METHOD_NOT_ALLOWED, "ask with GET\n".into());
+            let mut response = of(StatusCode::METHOD_NOT_ALLOWED, "use GET\n".into());
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
             response
         }

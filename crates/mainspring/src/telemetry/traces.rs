@@ -70,7 +70,7 @@ impl std::fmt::Debug for Counts {
 impl Counts {
     fn new() -> Self {
         let name = "mainspring_trace_spans_total";
-        describe_counter!(name, "Spans by what became of them: sent to the collector, or dropped.");
+        describe_counter!(name, "Spans by outcome: sent to the collector, or dropped.");
         Self {
             sent: counter!(name, "result" => "sent"),
             dropped: counter!(name, "result" => "dropped"),
@@ -115,7 +115,7 @@ impl Tracer {
         let (spans, counts) = (self.spans.clone(), self.counts.clone());
         Arc::new(move |span| {
             if spans.try_send(span).is_err() {
-                counts.lose(1, "more ended than the collector takes");
+                counts.lose(1, "more spans ended than the collector accepts");
             }
         })
     }
@@ -181,7 +181,7 @@ impl Exporter {
             let unsent = match self.collector.post(body.clone()).await {
                 Ok(()) => {
                     if std::mem::replace(&mut self.is_failing, false) {
-                        info!("the collector takes traces again");
+                        info!("the collector accepts traces again");
                     }
                     return self.counts.sent.increment(batch.len() as u64);
                 }

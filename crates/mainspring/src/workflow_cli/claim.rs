@@ -24,7 +24,7 @@ pub(super) fn first_of(base: &Path, workflow: Option<&str>, key: &str, execution
     let claimed = claim(&folder, &file_name(workflow, key), execution_id);
     claimed.map_err(|error| {
         let message = format!(
-            "the idempotency key cannot be kept in {}: {error}; make that folder writable, or name another with --state-dir",
+            "the idempotency key cannot be stored in {}: {error}; make that folder writable, or use another with --state-dir",
             folder.display()
         );
         CliError::bad_input("idempotency_key_not_kept", message)
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_a_key_stays_the_first_for_each_workflow() {
+    fn an_idempotency_key_keeps_its_first_execution_per_workflow() {
         let base = tempfile::tempdir().unwrap();
         let first = |workflow, key, id| first_of(base.path(), workflow, key, id).unwrap();
         assert_eq!(first(Some("ship"), "k", "a"), "a");

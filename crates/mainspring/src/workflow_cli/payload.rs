@@ -30,7 +30,7 @@ pub(super) struct Payload {
 
 pub(super) fn read(bytes: &[u8]) -> Result<Payload, CliError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(refused("standard input is empty; `run` takes its request there, as JSON"));
+        return Err(refused("standard input is empty; `run` reads its request there, as JSON"));
     }
     let document = json::read(bytes).map_err(|error| refused(format!("standard input is not JSON: {error}")))?;
     let root = object(&document.value, "the request")?;
@@ -67,13 +67,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Payload, CliError> {
 pub(super) fn read_workflow(bytes: &[u8]) -> Result<Document, CliError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         let message =
-            "standard input is empty; `propose` takes `{\"workflow\": {…}}` there, with the present definition";
+            "standard input is empty; `propose` reads `{\"workflow\": {…}}` there, with the current definition";
         return Err(refused(message));
     }
     let document = json::read(bytes).map_err(|error| refused(format!("standard input is not JSON: {error}")))?;
     known(object(&document.value, "the request")?, "", &["workflow"])?;
     let workflow = document.field("workflow").filter(|workflow| workflow.value.as_map().is_some());
-    workflow.ok_or_else(|| refused("the request has no `workflow`: put the present definition there, as an object"))
+    workflow.ok_or_else(|| refused("the request has no `workflow`: put the current definition there, as an object"))
 }
 
 /// Parses the definition for `validate`.
@@ -101,7 +101,7 @@ fn part(map: &Map, key: &str) -> Result<Map, CliError> {
 }
 
 fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map, CliError> {
-    value.as_map().ok_or_else(|| refused(format!("{what} is to be an object, not {}", value.kind())))
+    value.as_map().ok_or_else(|| refused(format!("{what} must be an object, not {}", value.kind())))
 }
 
 fn text(map: &Map, place: &str, key: &str) -> Result<Option<String>, CliError> {

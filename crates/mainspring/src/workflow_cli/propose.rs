@@ -83,7 +83,7 @@ fn proposal(propose: &Propose) -> Result<Value, CliError> {
 fn check_base(propose: &Propose, base: &Compiled) -> Result<(), CliError> {
     let Some(wanted) = Hash::parse(&propose.base_hash) else {
         let message =
-            format!("--base-hash: {:?} is no SHA-256; `workflow validate` prints the hash", propose.base_hash);
+            format!("--base-hash: {:?} is not a SHA-256; `workflow validate` prints the hash", propose.base_hash);
         return Err(CliError::contract("hash_mismatch", message));
     };
     if wanted != base.plan.workflow_hash {
@@ -108,7 +108,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Asks until an answer is another definition that compiles.
+    /// Repeats the request until an answer is another definition that compiles.
     async fn draft(&self, present: &Value) -> Result<(Draft, Compiled), CliError> {
         let secrets = NodeSecrets::of(self.settings)?;
         let ToolServers { source, list, .. } =

@@ -37,7 +37,7 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, CliError> {
         return Err(mismatch("the token opens no gate that waits: it is wrong, was used, or the execution has ended"));
     };
     if now_ms() >= gate.expires_at {
-        return Err(mismatch("the token has expired: the gate's time to be decided is over"));
+        return Err(mismatch("the token has expired with the time limit of its approval"));
     }
     let by = paths::user();
     may_decide(gate, &by)?;
@@ -67,7 +67,7 @@ fn may_decide(gate: &GateState, by: &str) -> Result<(), CliError> {
         return Err(mismatch(&format!("`{by}` may not decide at this gate; its approvers are {approvers}")));
     }
     if gate.approved_by.iter().any(|approver| approver == by) {
-        let message = format!("`{by}` has approved already, and this gate takes {} different people", gate.count);
+        let message = format!("`{by}` has already approved, and this approval needs {} different people", gate.count);
         return Err(mismatch(&message));
     }
     Ok(())

@@ -210,7 +210,7 @@ fn interrupted(snapshot: &Snapshot, engine: &Engine) -> Answer {
 fn check_hash(run: &Run, plan: &Plan) -> Result<(), CliError> {
     let Some(wanted) = Hash::parse(&run.workflow_hash) else {
         let message =
-            format!("--workflow-hash: {:?} is no SHA-256; `workflow validate` prints the hash", run.workflow_hash);
+            format!("--workflow-hash: {:?} is not a SHA-256; `workflow validate` prints the hash", run.workflow_hash);
         return Err(CliError::contract("hash_mismatch", message));
     };
     if wanted == plan.workflow_hash {

@@ -61,7 +61,7 @@ impl FakeVault {
         Self { address, seen }
     }
 
-    fn seen(&self) -> Vec<Seen> {
+    fn requests(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 }
@@ -104,7 +104,7 @@ fn found(field: &str, value: &str) -> (u16, String) {
 }
 
 /// The answer to a read of a version that is no longer there.
-fn gone(destroyed: bool) -> (u16, String) {
+fn deleted_version(destroyed: bool) -> (u16, String) {
     let body = format!(
         r#"{{"data":{{"data":null,"metadata":{{"deletion_time":"2026-01-02T00:00:00Z","destroyed":{destroyed},"version":1}}}}}}"#
     );
@@ -142,7 +142,7 @@ fn assert_absent(said: &str) {
 }
 
 #[test]
-fn a_value_is_read_with_the_token_and_once_for_some_seconds() {
+fn a_value_is_read_once_and_cached_for_seconds() {
     let vault = FakeVault::start(|_, _| found("password", &format!("\"{VALUE}\"")));
     let bench = bench(&format!(
         "secrets: {{DB: {{vault: {{path: app/db, field: password, mount: kv, version: 2}}}}}}\n\
@@ -161,7 +161,7 @@ fn a_value_is_read_with_the_token_and_once_for_some_seconds() {
         namespace: Some("team/a".into()),
         body: String::new(),
     };
-    assert_eq!(vault.seen(), [expected], "the second step uses the value that was read");
+    assert_eq!(vault.requests(), [expected], "the second step uses the value that was read");
     assert_absent(&format!("{}{}", ran.stdout, ran.stderr));
     let listed = call(bench.mainspring(&["secret", "list", "--json"]), b"");
     assert!(listed.stdout.contains("Vault, `password` of kv/app/db in version 2"), "{listed:?}");
@@ -172,8 +172,8 @@ fn each_refusal_has_its_code_and_no_value() {
     let vault = FakeVault::start(|request, _| match request.line.rsplit('/').next().unwrap() {
         "forbidden" => (403, r#"{"errors":["permission denied"]}"#.into()),
         "nowhere" => (404, r#"{"errors":[]}"#.into()),
-        "deleted" => gone(false),
-        "destroyed" => gone(true),
+        "deleted" => deleted_version(false),
+        "destroyed" => deleted_version(true),
         "sealed" => (503, format!(r#"{{"errors":["Vault is sealed","{VALUE}"]}}"#)),
         "standby" => (307, String::new()),
         "old-engine" => (200, format!(r#"{{"data":{{"f":"{VALUE}"}}}}"#)),
@@ -210,7 +210,7 @@ fn each_refusal_has_its_code_and_no_value() {
         assert_absent(&format!("{}{}", ran.stdout, ran.stderr));
         assert!(!bench.outer.path().join("values").join(name).exists(), "{name}: nothing runs");
     }
-    assert_eq!(vault.seen().len(), cases.len());
+    assert_eq!(vault.requests().len(), cases.len());
 }
 
 #[test]
@@ -247,12 +247,12 @@ fn a_login_is_used_until_its_token_is_refused() {
     ));
     let ran = run(&bench, "e2", &uses(&bench, "A"));
     assert!(ran.stdout.contains("secret_not_permitted") && ran.stdout.contains("auth/kubernetes"), "{ran:?}");
-    assert!(refused.seen()[0].body.contains(r#""jwt":"planted-secret-id""#));
+    assert!(refused.requests()[0].body.contains(r#""jwt":"planted-secret-id""#));
     assert_absent(&format!("{}{}", ran.stdout, ran.stderr));
 }
 
 #[test]
-fn tls_needs_a_certificate_that_the_settings_trust_and_doctor_reads_each_secret() {
+fn tls_needs_a_trusted_certificate_and_doctor_reads_secrets() {
     let vault = FakeVault::start(|request, _| match request.line.as_str() {
         "GET /v1/sys/health?standbyok=true&perfstandbyok=true" => (200, r#"{"initialized":true}"#.into()),
         "GET /v1/secret/data/a" => found("f", &format!("\"{VALUE}\"")),
@@ -268,7 +268,7 @@ fn tls_needs_a_certificate_that_the_settings_trust_and_doctor_reads_each_secret(
     let bench = bench(&settings("", ""));
     let ran = run(&bench, "e1", &uses(&bench, "A"));
     assert!(ran.stdout.contains("secret_unavailable") && ran.stdout.contains("TLS"), "{ran:?}");
-    assert_eq!(vault.seen(), [], "no token is sent to a server with another certificate");
+    assert_eq!(vault.requests(), [], "no token is sent to a server with another certificate");
     let file = bench.dir.root().join("ca.pem");
     std::fs::write(&file, certificate).unwrap();
     let authority = format!(", caCert: {}", file.display());

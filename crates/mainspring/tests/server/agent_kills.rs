@@ -67,7 +67,7 @@ impl Dice {
 }
 
 #[test]
-fn a_conversation_that_is_killed_at_random_moments_repeats_no_call_with_a_receipt() {
+fn random_kills_repeat_no_call_with_a_receipt() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let kills = number("MAINSPRING_KILLS").unwrap_or(KILLS_DEFAULT);
     let seed = number("MAINSPRING_SEED").unwrap_or(20_260_101);

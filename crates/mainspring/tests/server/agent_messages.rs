@@ -24,7 +24,7 @@ fn steps() -> Value {
 }
 
 #[test]
-fn a_message_is_kept_once_or_it_is_refused() {
+fn a_message_is_stored_once_or_refused() {
     everywhere(|place| {
         place.configure("models: {test: {provider: openai, model: m, baseUrl: 'http://127.0.0.1:1/v1'}}\n");
         let server = place.start_uncontained();

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The texts of a progress event.
-fn said(event: &Event) -> String {
+fn text_of(event: &Event) -> String {
     let texts = event.data.get("texts").and_then(Value::as_list).unwrap();
     texts.iter().map(|text| text.get("text").and_then(Value::as_text).unwrap()).collect()
 }
@@ -23,7 +23,7 @@ fn durable(events: Vec<Event>) -> Vec<(String, String)> {
 
 /// The model stops in the middle of its answer, so that everything before it has to arrive by progress.
 #[test]
-fn a_watcher_who_asks_sees_an_answer_grow() {
+fn partial_answers_are_sent_to_watchers_that_request_them() {
     everywhere(|place| {
         let folder = tempfile::tempdir().unwrap();
         let script = format!(
@@ -48,13 +48,13 @@ fn a_watcher_who_asks_sees_an_answer_grow() {
             let text = &event.data.get("texts").and_then(Value::as_list).unwrap()[0];
             assert_eq!(text.get("stepId"), Some(&"ask#1".into()));
             assert_eq!(text.get("attempt"), Some(&1u32.into()));
-            seen.push_str(&said(&event));
+            seen.push_str(&text_of(&event));
         }
         assert!(seen.starts_with("Grüße \"an\" alle"), "{seen}");
         // A watcher who comes late gets the text from its beginning.
         let mut late = Watcher::of_progress(&owner, &id);
         let first = std::iter::from_fn(|| late.next()).find(|event| event.kind == "step.progress").unwrap();
-        assert!(said(&first).starts_with("Grüße"), "{first:?}");
+        assert!(text_of(&first).starts_with("Grüße"), "{first:?}");
         owner.post(&format!("/api/executions/{id}/cancel"), &Value::Map(Map::new())).expect(200);
         assert_eq!(ended(&owner, &id), "cancelled", "a cancel cuts the stream");
         events.extend(watching.all().into_iter().filter(|event| event.kind != "step.progress"));

@@ -122,7 +122,7 @@ pub(super) fn ended(client: &Client, id: &str) -> String {
 /// The server is killed after several requests of one conversation. No call with a receipt is made again, so a repeated
 /// call belongs to a kill.
 #[test]
-fn a_killed_server_continues_a_conversation_and_repeats_no_call_with_a_receipt() {
+fn a_conversation_continues_after_server_kills() {
     const TURNS: usize = 12;
     const KILLS: [u64; 4] = [1, 4, 6, 10];
     everywhere(|place| {
@@ -160,7 +160,7 @@ fn a_killed_server_continues_a_conversation_and_repeats_no_call_with_a_receipt()
     });
 }
 
-/// Each organization uses the models that serve it, and is told of no other one.
+/// Each organization uses the models that serve it, and cannot see others.
 #[test]
 fn organizations_use_the_models_that_serve_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn organizations_use_the_models_that_serve_them() {
 
 /// Scripts of an agent need the same right and the same workspace as `bash` steps.
 #[test]
-fn an_agent_runs_scripts_only_for_callers_who_may_run_them() {
+fn scripts_of_an_agent_need_the_permission_of_the_caller() {
     let folder = tempfile::tempdir().unwrap();
     let script = "answers:\n  - {toolCalls: [{name: bash, arguments: {command: echo from-the-script}}]}\n  \
                   - {when: from-the-script, text: OK}\n";
@@ -246,7 +246,7 @@ fn a_cancelled_execution_does_not_wait_for_the_model() {
 /// A model that obeys an attacker calls a tool that is not listed, decides its own approval through a listed `http`, and
 /// asks for a larger budget. It achieves none of it, and people see the usage.
 #[test]
-fn an_agent_that_obeys_an_attacker_cannot_raise_its_budget() {
+fn an_attacked_agent_cannot_raise_its_budget() {
     let folder = tempfile::tempdir().unwrap();
     let server_address = "127.0.0.1:1";
     let script = format!(
@@ -364,7 +364,7 @@ fn an_agent_proposes_a_change_of_its_workflow() {
 
 /// The tool acts as the session, which has no scopes: a credential with fewer permissions cannot get it by a start.
 #[test]
-fn a_credential_with_scopes_starts_an_agent_that_proposes_only_if_it_may_propose() {
+fn starting_a_proposing_agent_needs_the_proposal_scope() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::start(folder.path(), "answers:\n  - {text: done}\n  - {text: done}\n");
     let config = folder.path().join("config.yaml");

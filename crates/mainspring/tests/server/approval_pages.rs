@@ -41,7 +41,7 @@ fn status(owner: &Client, id: &str) -> String {
 }
 
 #[test]
-fn a_link_shows_what_is_approved_to_who_is_signed_in_and_its_form_decides() {
+fn the_approval_page_shows_the_request_and_decides() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -92,7 +92,7 @@ fn a_link_shows_what_is_approved_to_who_is_signed_in_and_its_form_decides() {
 }
 
 #[test]
-fn who_is_not_signed_in_is_asked_to_and_learns_nothing() {
+fn anonymous_visitors_see_only_the_sign_in_page() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();

@@ -33,7 +33,7 @@ fn decide(client: &Client, id: &str, token: &str, approve: bool) -> Reply {
 }
 
 #[test]
-fn a_gate_shows_what_is_approved_to_those_who_may_and_opens_once() {
+fn a_gate_is_shown_to_approvers_and_opens_once() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -113,7 +113,7 @@ impl Named {
 }
 
 #[test]
-fn named_approvers_decide_and_nobody_else_and_as_many_as_are_asked_for() {
+fn only_named_approvers_decide_in_the_required_number() {
     everywhere(|place| {
         let server = place.start();
         let Named { ours, bob, cem, id } = Named::asking(&server);
@@ -131,7 +131,7 @@ fn named_approvers_decide_and_nobody_else_and_as_many_as_are_asked_for() {
 }
 
 #[test]
-fn what_was_acknowledged_before_a_power_cut_is_there_after_it() {
+fn acknowledged_decisions_survive_a_power_failure() {
     everywhere(|place| {
         let mut server = place.start();
         let (owner, token) = (server.owner(), server.token.clone().unwrap());
@@ -173,7 +173,7 @@ fn of(value: &Value, key: &str) -> Value {
 }
 
 #[test]
-fn every_decision_is_seen_with_who_when_and_why() {
+fn decisions_are_listed_with_person_time_and_reason() {
     everywhere(|place| {
         let server = place.start();
         let Named { ours, bob, cem, id } = Named::asking(&server);
@@ -193,12 +193,12 @@ fn every_decision_is_seen_with_who_when_and_why() {
             assert_eq!(of(one, "decision"), "approve".into());
             assert!(of(one, "at").as_text().is_some_and(|at| at.ends_with('Z')), "{one:?}");
         }
-        assert!(steps[1].get("decisions").is_none(), "nobody was asked there");
+        assert!(steps[1].get("decisions").is_none(), "no approval was opened there");
     });
 }
 
 #[test]
-fn a_reason_has_a_length() {
+fn the_length_of_a_reason_is_bounded() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();
@@ -225,7 +225,7 @@ fn a_reason_has_a_length() {
 }
 
 #[test]
-fn a_gate_that_nobody_decides_in_time_is_in_the_log() {
+fn the_expiry_of_an_approval_is_audited() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();
@@ -243,7 +243,7 @@ fn a_gate_that_nobody_decides_in_time_is_in_the_log() {
 
 /// Commands with the server's folder and key are audited too, whether the server runs or not.
 #[test]
-fn what_is_done_beside_the_server_is_in_its_log() {
+fn local_commands_are_audited() {
     everywhere(|place| {
         let mut server = place.start();
         let (owner, token) = (server.owner(), server.token.clone().unwrap());
@@ -275,7 +275,7 @@ fn what_is_done_beside_the_server_is_in_its_log() {
 /// `mainspring approvals` gives the same list through the server and on its folder. `doctor` names approvals
 /// without enough approvers.
 #[test]
-fn the_command_line_lists_what_waits_and_who_can_decide() {
+fn the_command_line_lists_open_approvals_and_approvers() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();

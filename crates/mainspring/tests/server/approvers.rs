@@ -97,7 +97,7 @@ fn saved(client: &Client, id: &str, text: &str) -> Value {
 }
 
 #[test]
-fn whoever_checks_saves_or_starts_a_definition_is_told_who_cannot_decide_there() {
+fn checks_saves_and_starts_warn_of_unable_approvers() {
     everywhere(|place| {
         let server = place.start();
         let ours = organization(&server);
@@ -133,7 +133,7 @@ fn whoever_checks_saves_or_starts_a_definition_is_told_who_cannot_decide_there()
 
 /// Without named approvers the owner of an execution and the admins decide. The owner is known at the start only.
 #[test]
-fn whoever_starts_a_workflow_is_one_of_those_who_decide() {
+fn the_initiator_counts_as_an_approver() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = organization(&server);
@@ -149,7 +149,7 @@ fn whoever_starts_a_workflow_is_one_of_those_who_decide() {
 
 /// The position is for every caller, and the reason only as far as the caller may see members.
 #[test]
-fn a_warning_says_where_and_why_to_those_who_may_know() {
+fn a_warning_names_members_only_to_permitted_callers() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = organization(&server);
@@ -174,7 +174,7 @@ fn a_warning_says_where_and_why_to_those_who_may_know() {
 }
 
 #[test]
-fn what_a_workflow_starts_is_looked_into_and_what_changes_is_told_at_the_next_start() {
+fn subworkflows_are_checked_at_each_start() {
     everywhere(|place| {
         let server = place.start();
         let ours = organization(&server);
@@ -209,7 +209,7 @@ fn what_a_workflow_starts_is_looked_into_and_what_changes_is_told_at_the_next_st
 
 /// Workflows that are saved together are checked in their new versions.
 #[test]
-fn workflows_that_are_saved_together_are_looked_into_as_they_become() {
+fn workflows_saved_together_are_checked_in_their_new_versions() {
     everywhere(|place| {
         let server = place.start();
         let ours = organization(&server);
@@ -238,7 +238,7 @@ fn workflows_that_are_saved_together_are_looked_into_as_they_become() {
 
 /// If a save fails, nothing is saved.
 #[test]
-fn where_it_cannot_be_looked_up_who_decides_nothing_is_saved() {
+fn a_failed_approver_lookup_saves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path());
     let token = server.token.clone().unwrap();
@@ -273,7 +273,7 @@ fn where_it_cannot_be_looked_up_who_decides_nothing_is_saved() {
 
 /// More approvers than are looked up one by one.
 #[test]
-fn many_names_are_looked_up_as_well() {
+fn many_approvers_are_looked_up() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = organization(&server);
@@ -316,7 +316,7 @@ fn approve(client: &Client, gate: &Value) -> Reply {
 }
 
 #[test]
-fn a_gate_that_waits_says_who_can_decide_and_whether_they_are_enough() {
+fn an_open_gate_lists_able_approvers_and_their_sufficiency() {
     everywhere(|place| {
         let server = place.start();
         let ours = organization(&server);
@@ -335,7 +335,7 @@ fn a_gate_that_waits_says_who_can_decide_and_whether_they_are_enough() {
         let page = format!("/approve/{}", text(&gate, "id"));
         let warns = |client: &Client| client.get(&page).expect(200).text.contains("Too few");
         assert!(warns(&ours.owner));
-        // A caller who may not list members sees who can decide, and no roles.
+        // A caller who may not list members sees who can decide, without roles.
         let robot = ours.member("robot", "agent");
         assert_eq!(
             pictured(&gate_of(&robot, &id)),
@@ -372,7 +372,7 @@ fn a_gate_that_waits_says_who_can_decide_and_whether_they_are_enough() {
 }
 
 #[test]
-fn the_command_line_shows_what_the_server_warns_of() {
+fn the_command_line_prints_server_warnings() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let caller = Caller::owner(&server);

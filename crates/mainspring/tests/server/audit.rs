@@ -21,7 +21,7 @@ fn verify(file: &Path, more: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn an_export_is_the_whole_log_and_is_proven_without_the_server() {
+fn an_export_is_complete_and_verifies_offline() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -58,7 +58,7 @@ fn an_export_is_the_whole_log_and_is_proven_without_the_server() {
 /// A detached child is audited as an execution of its own, with the user who started its parent. A child that its
 /// parent waits for is part of the parent.
 #[test]
-fn what_a_workflow_starts_and_does_not_wait_for_is_in_the_log() {
+fn detached_children_are_audited() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -130,7 +130,7 @@ fn the_log_has_an_entry_for_each_change_and_for_each_credential() {
 }
 
 #[test]
-fn pages_of_the_log_and_of_a_journal_are_asked_for_as_all_others_are() {
+fn audit_and_journal_pages_use_the_common_parameters() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -175,7 +175,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// The old store is consistent in itself, so only the marks outside of it detect the rollback.
 #[test]
-fn a_log_that_is_put_back_to_an_earlier_state_is_noticed() {
+fn a_rollback_of_the_log_is_detected() {
     let (folder, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut server = Server::start(folder.path());
     let (owner, token) = (server.owner(), server.token.clone().unwrap());
@@ -201,7 +201,7 @@ fn a_log_that_is_put_back_to_an_earlier_state_is_noticed() {
 }
 
 #[test]
-fn the_log_of_a_new_organization_names_who_made_it_and_an_export_is_in_the_log() {
+fn creation_and_exports_of_an_organization_are_audited() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -221,7 +221,7 @@ fn the_log_of_a_new_organization_names_who_made_it_and_an_export_is_in_the_log()
 }
 
 #[test]
-fn an_export_leaves_an_entry_and_takes_proof_of_origin_from_a_browser() {
+fn an_export_is_audited_and_needs_a_same_origin_request() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();

@@ -8,7 +8,7 @@ use super::{
 };
 
 #[test]
-fn a_member_has_fifty_tokens_and_revokes_one_for_another() {
+fn a_member_has_at_most_fifty_tokens() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -52,7 +52,7 @@ fn data(patterns: usize, title: &str) -> Value {
 }
 
 #[test]
-fn the_definitions_of_one_request_share_what_it_may_compile() {
+fn definitions_of_one_request_share_the_compile_budget() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();

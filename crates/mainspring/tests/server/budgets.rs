@@ -38,7 +38,7 @@ fn refuses_cursors(client: &Client) {
 }
 
 #[test]
-fn a_budget_of_an_organization_limits_its_executions_and_only_admins_raise_it() {
+fn organization_budgets_limit_executions_and_admins_raise_them() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::start(folder.path(), "answers: [{text: OK}]\n");
     let config = folder.path().join("config.yaml");
@@ -109,7 +109,7 @@ fn a_budget_of_an_organization_limits_its_executions_and_only_admins_raise_it() 
 }
 
 #[test]
-fn budgets_of_the_settings_file_are_listed_and_named_by_their_failures() {
+fn settings_budgets_are_listed_and_named_in_failures() {
     let folder = tempfile::tempdir().unwrap();
     let model = Model::start(folder.path(), "answers: [{text: OK}]\n");
     let config = folder.path().join("config.yaml");

@@ -116,7 +116,7 @@ impl Client {
         self.try_send(method, path, headers, body).unwrap()
     }
 
-    /// Like [`Client::send`], for a server that may be gone.
+    /// Like [`Client::send`], for a server that may have exited.
     pub(crate) fn try_send(
         &self,
         method: &str,
@@ -202,7 +202,7 @@ fn try_head(reader: &mut BufReader<TcpStream>) -> io::Result<(u16, Vec<(String, 
     }
 }
 
-/// The next chunk of a chunked response; `None` after the last one, or if the server is gone.
+/// The next chunk of a chunked response; `None` after the last one, or if the server has exited.
 pub(crate) fn chunk(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     let mut size = String::new();
     reader.read_line(&mut size).ok()?;

@@ -160,7 +160,7 @@ fn text(value: &Value, key: &str) -> String {
 }
 
 #[test]
-fn a_workflow_is_saved_run_approved_and_looked_at() {
+fn a_workflow_is_saved_run_approved_and_shown() {
     everywhere(|place: &Place| {
         let server = place.start();
         let owner = Caller::owner(&server);
@@ -195,7 +195,7 @@ fn a_workflow_is_saved_run_approved_and_looked_at() {
 }
 
 #[test]
-fn yes_and_json_go_to_the_end_and_answer_as_on_this_machine() {
+fn yes_and_json_work_as_with_a_local_store() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Caller::owner(&server);
@@ -221,7 +221,7 @@ fn yes_and_json_go_to_the_end_and_answer_as_on_this_machine() {
 }
 
 #[test]
-fn denials_signals_and_cancels_arrive() {
+fn denials_signals_and_cancels_reach_the_execution() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Caller::owner(&server);
@@ -253,7 +253,7 @@ fn denials_signals_and_cancels_arrive() {
 }
 
 #[test]
-fn lines_come_as_it_goes() {
+fn progress_lines_are_streamed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Caller::owner(&server);
@@ -269,7 +269,7 @@ fn lines_come_as_it_goes() {
 }
 
 #[test]
-fn what_is_shown_at_a_server_is_what_is_shown_beside_its_store() {
+fn server_and_local_store_show_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Caller::owner(&server);
@@ -301,7 +301,7 @@ fn what_is_shown_at_a_server_is_what_is_shown_beside_its_store() {
 }
 
 #[test]
-fn last_is_the_last_of_ones_own() {
+fn last_is_the_last_execution_of_the_caller() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -320,7 +320,7 @@ fn last_is_the_last_of_ones_own() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_can() {
+fn refusals_name_the_alternative() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Caller::owner(&server);
@@ -338,7 +338,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     owner.refused(&["run", "--save", "wrong.yaml"], 10, &["wrong.yaml:2:", "nothing was saved"]);
     owner.refused(&["run", "ship", "--id", "x"], 10, &["--id is for executions of this machine"]);
     owner.refused(&["run", "ship", "--metrics", "127.0.0.1:0"], 10, &["--metrics is for executions of this machine"]);
-    owner.refused(&["list", "--otlp", "http://127.0.0.1:1"], 10, &["--otlp writes"]);
+    owner.refused(&["list", "--otlp", "http://127.0.0.1:1"], 10, &["--otlp exports"]);
     owner.refused(&["resume", "last"], 10, &["a server continues by itself"]);
     owner.refused(&["list", "--server", &url, "--dir", "."], 10, &["give only one of them"]);
     for command in [
@@ -365,7 +365,7 @@ fn what_cannot_be_is_refused_with_what_can() {
 }
 
 #[test]
-fn definitions_are_checked_here_and_there() {
+fn definitions_are_checked_locally_and_by_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Caller::owner(&server);
@@ -391,7 +391,7 @@ pub(crate) fn at_a_terminal(command: Command) -> PtySession {
 }
 
 #[test]
-fn at_a_terminal_it_prompts_and_continues() {
+fn a_terminal_run_prompts_and_continues() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Caller::owner(&server);

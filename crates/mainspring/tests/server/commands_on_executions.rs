@@ -34,7 +34,7 @@ fn signal(client: &Client, id: &str, message: &str, name: &str, payload: Value) 
     client.post(&format!("/api/executions/{id}/signal"), &Value::map(body))
 }
 
-fn seen(client: &Client, id: &str) -> Reply {
+fn show(client: &Client, id: &str) -> Reply {
     client.get(&format!("/api/executions/{id}")).expect(200)
 }
 
@@ -60,22 +60,22 @@ fn runs(folder: &Path) {
     assert_eq!(std::fs::read_to_string(folder.join("up")).unwrap(), "\n");
 }
 
-fn let_go(folder: &Path) {
+fn release(folder: &Path) {
     // Works without a reader too.
     OpenOptions::new().read(true).write(true).open(folder.join("go")).unwrap().write_all(b"\n").unwrap();
 }
 
 #[test]
-fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
+fn cancel_requested_names_the_requester() {
     everywhere(|place| {
         let (server, folder) = (place.start_uncontained(), tempfile::tempdir().unwrap());
         let owner = server.owner();
         save(&owner, "slow", slow(folder.path()));
         let id = begin(&owner, "slow", "r1");
         runs(folder.path());
-        assert_eq!(seen(&owner, &id).json().get("cancelRequested"), Some(&Value::Null));
+        assert_eq!(show(&owner, &id).json().get("cancelRequested"), Some(&Value::Null));
         cancel(&owner, &id).expect(200);
-        let body = seen(&owner, &id).json();
+        let body = show(&owner, &id).json();
         assert_eq!(body.get("status"), Some(&"cancel_requested".into()));
         assert_eq!((body.get("error"), body.get("errorCode")), (Some(&Value::Null), Some(&Value::Null)));
         let requested = body.get("cancelRequested").unwrap();
@@ -87,9 +87,9 @@ fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
         let at_once =
             std::iter::from_fn(|| live.next()).find(|event| event.kind == "execution.cancel_requested").unwrap();
         assert_eq!(at_once.data.get("by"), Some(&"owner".into()));
-        let_go(folder.path());
+        release(folder.path());
         assert_eq!(ended(&owner, &id), "cancelled");
-        let body = seen(&owner, &id).json();
+        let body = show(&owner, &id).json();
         assert_eq!(body.get("errorCode"), Some(&"enough".into()));
         assert_eq!(body.get("cancelRequested"), Some(requested));
         // The event is the last of its frame, so that earlier events keep their indexes.
@@ -110,7 +110,7 @@ fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
 
 /// On the node that owns the execution, and on another one.
 #[test]
-fn what_has_ended_is_not_cancelled_again() {
+fn an_ended_execution_is_not_canceled_again() {
     everywhere(|place| {
         let server = place.start_uncontained();
         let other = place.another();
@@ -131,7 +131,7 @@ fn what_has_ended_is_not_cancelled_again() {
 }
 
 #[test]
-fn a_signal_is_there_or_it_is_refused() {
+fn a_signal_is_stored_or_refused() {
     everywhere(|place| {
         let server = place.start_uncontained();
         let other = place.another();
@@ -158,7 +158,7 @@ fn a_signal_is_there_or_it_is_refused() {
 }
 
 #[test]
-fn a_signal_for_which_there_is_no_room_is_refused() {
+fn a_signal_beyond_the_limit_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -177,7 +177,7 @@ fn a_signal_for_which_there_is_no_room_is_refused() {
 
 /// An act that is sent through another node's inbox is logged too.
 #[test]
-fn every_act_is_in_the_log_wherever_it_was_asked_for() {
+fn requests_to_any_node_are_audited() {
     everywhere(|place| {
         let one = place.start();
         let Some(other) = place.another() else { return };

@@ -28,7 +28,7 @@ fn hold(client: &Client, count: usize) -> Vec<std::io::BufReader<std::net::TcpSt
 }
 
 #[test]
-fn an_organization_that_holds_all_it_can_leaves_connections_to_everybody_else() {
+fn one_organization_cannot_use_all_connections() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with_files(folder.path(), FILES);
     let [good, bad] = ["ordinary", "hostile"].map(|id| Organization::new(&server, id));

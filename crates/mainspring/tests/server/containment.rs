@@ -5,7 +5,7 @@ use std::{fs, process::Command, time::Instant};
 use mainspring_kernel::value::{Map, Value};
 
 use super::{
-    escapes::{run, said},
+    escapes::{output_of, run},
     process::{Organization, Server},
     start::{save, start},
     support::MAINSPRING,
@@ -75,7 +75,7 @@ const BUILDS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_ordinary_builds_need_works() {
+fn ordinary_builds_work_in_a_container() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let theirs = Organization::new(&server, "acme").owner;
@@ -83,7 +83,7 @@ fn what_ordinary_builds_need_works() {
     let (_, steps) = run(&theirs, "build", &scripts);
     let mut wrong = String::new();
     for (name, _, expected) in BUILDS {
-        let told = said(&steps, name);
+        let told = output_of(&steps, name);
         if !told.contains(expected) || told.contains("\"status\":\"failed\"") {
             wrong.push_str(&format!("{name}: {told}\n"));
         }
@@ -93,7 +93,7 @@ fn what_ordinary_builds_need_works() {
 
 /// Toolchains outside of the system's folders are readable if the configuration lists them.
 #[test]
-fn toolchains_are_shown_by_a_list() {
+fn listed_toolchains_are_mounted() {
     let (folder, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::create_dir(tools.path().join("bin")).unwrap();
     let tool = tools.path().join("bin/tool");
@@ -108,9 +108,9 @@ fn toolchains_are_shown_by_a_list() {
     );
     let (tool, write) = (tool.display().to_string(), format!("echo x >> '{}'", tool.display()));
     let (_, steps) = run(&server.owner(), "tool", &[("tool", &tool), ("write", &write), ("cargo", &cargo)]);
-    assert!(said(&steps, "tool").contains("tooled"), "{steps:?}");
-    assert!(said(&steps, "write").contains("Read-only"), "{steps:?}");
-    assert!(said(&steps, "cargo").contains("Hello, world!"), "{}", said(&steps, "cargo"));
+    assert!(output_of(&steps, "tool").contains("tooled"), "{steps:?}");
+    assert!(output_of(&steps, "write").contains("Read-only"), "{steps:?}");
+    assert!(output_of(&steps, "cargo").contains("Hello, world!"), "{}", output_of(&steps, "cargo"));
 }
 
 fn script(text: &str) -> Value {
@@ -121,7 +121,7 @@ fn script(text: &str) -> Value {
 /// Members with the permission may start scripts in every organization. Agents and sessions may not, not even
 /// inside of a subworkflow or a branch.
 #[test]
-fn scripts_are_started_by_permission() {
+fn scripts_need_a_permission() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let acme = Organization::new(&server, "acme");
@@ -160,7 +160,7 @@ fn here(client: &super::client::Client) -> String {
 }
 
 #[test]
-fn scripts_are_off_where_that_is_said_or_no_container_can_be_made() {
+fn scripts_are_off_by_setting_or_without_containers() {
     let folder = tempfile::tempdir().unwrap();
     let bare = tempfile::tempdir().unwrap();
     for program in ["bash", "sh", "sleep"] {
@@ -186,7 +186,7 @@ fn scripts_are_off_where_that_is_said_or_no_container_can_be_made() {
     }
     let server = Server::start_as(folder.path(), "free", &["--scripts", "uncontained"], &[]);
     let (_, steps) = run(&server.owner(), "free", &[("see", "ls -d /root /home")]);
-    assert!(said(&steps, "see").contains("/root"), "{steps:?}");
+    assert!(output_of(&steps, "see").contains("/root"), "{steps:?}");
     let mut doctor = Command::new(MAINSPRING);
     doctor.args(["doctor", "--json", "--scripts", "off", "--dir"]).arg(folder.path().join("free"));
     let doctor = doctor.env("HOME", folder.path()).output().unwrap();

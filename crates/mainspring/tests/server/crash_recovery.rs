@@ -48,7 +48,7 @@ impl Asked {
         format!("c{}-{number}", self.name)
     }
 
-    /// Sends requests until the server is gone.
+    /// Sends requests until the server has exited.
     fn work(&mut self, client: &Client, acknowledged: &mpsc::Sender<()>) {
         while self.act(client).is_ok() {
             let _ = acknowledged.send(());

@@ -15,7 +15,7 @@ fn login(caller: &Caller, url: &str, token: &str) -> Answer {
 }
 
 #[test]
-fn a_token_is_checked_stored_used_and_taken_away() {
+fn a_token_is_checked_stored_used_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (caller, token) = (Caller::owner(&server), server.token.clone().unwrap());
@@ -46,11 +46,11 @@ fn a_token_is_checked_stored_used_and_taken_away() {
     let gone = call(caller.without_server(&["logout"]), b"");
     assert!(gone.exit == Some(0) && gone.stdout.contains("signed out"), "{gone:?}");
     assert_refused(&here(&["workflows"]), 20, &["there is no token for"]);
-    assert_refused(&call(caller.without_server(&["logout", &url]), b""), 10, &["there is no token"]);
+    assert_refused(&call(caller.without_server(&["logout", &url]), b""), 10, &["there is no stored token"]);
 }
 
 #[test]
-fn a_token_that_may_little_is_stored_and_used_for_that() {
+fn a_narrow_token_is_stored_and_used() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let scopes = Value::List(vec!["workflows:read".into()]);
@@ -64,7 +64,7 @@ fn a_token_that_may_little_is_stored_and_used_for_that() {
 }
 
 #[test]
-fn a_token_that_is_typed_is_not_shown() {
+fn a_typed_token_is_not_echoed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (caller, token) = (Caller::owner(&server), server.token.clone().unwrap());
@@ -95,7 +95,7 @@ fn no_token_goes_over_plain_http_to_another_machine() {
 }
 
 #[test]
-fn scripts_do_not_see_what_lets_us_in() {
+fn scripts_do_not_see_credentials_of_the_command() {
     let caller = Caller::new("127.0.0.1:1", "msp_x");
     let definition = "steps:\n  - {id: a, type: bash, command: 'echo \"[$MAINSPRING_TOKEN$MAINSPRING_OIDC_CLIENT_SECRET]\"', outputVariable: a}\n";
     fs::write(caller.folder().join("look.yaml"), definition).unwrap();

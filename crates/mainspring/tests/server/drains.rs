@@ -38,7 +38,7 @@ fn workflow_of(client: &Client, workflow: &str) -> Value {
     client.get(&format!("/api/workflows/{workflow}")).expect(200).json()
 }
 
-fn begun(client: &Client, request: &str) -> String {
+fn start_execution(client: &Client, request: &str) -> String {
     start(client, "w", request, Map::new()).expect(202).text_at("executionId")
 }
 
@@ -91,13 +91,13 @@ fn output(number: u32) -> Value {
 }
 
 #[test]
-fn starts_wait_for_the_executions_before_and_begin_with_the_new_definition() {
+fn queued_starts_use_the_new_definition_after_a_drain() {
     everywhere(|place| {
         let (server, mut nodes) = (place.start(), Vec::new());
         nodes.extend(place.another());
         let owner = server.owner();
         let from = sync(&owner, "w", definition(1));
-        let old = [begun(&owner, "1"), begun(&owner, "2")];
+        let old = [start_execution(&owner, "1"), start_execution(&owner, "2")];
         old.iter().for_each(|id| drop(reaches(&owner, id, "running")));
         let applied = apply(&owner, "w", definition(2), "drain").expect(200).json();
         assert_eq!(
@@ -106,7 +106,7 @@ fn starts_wait_for_the_executions_before_and_begin_with_the_new_definition() {
         );
         // A start at any node waits.
         let other = nodes.first().map_or_else(|| owner.clone(), |node| owner.at(&node.address));
-        let new = [begun(&other, "3"), begun(&owner, "4")];
+        let new = [start_execution(&other, "3"), start_execution(&owner, "4")];
         let check_waits = || {
             for id in &new {
                 let execution = shown(&owner, id);
@@ -129,10 +129,10 @@ fn starts_wait_for_the_executions_before_and_begin_with_the_new_definition() {
             assert_eq!(ended(&owner, id), output(2));
         }
         assert_eq!(workflow_of(&owner, "w").get("draining"), Some(&Value::Null));
-        assert_eq!(ended(&owner, &begun(&other, "5")), output(2));
+        assert_eq!(ended(&owner, &start_execution(&other, "5")), output(2));
         // Another drain, with nothing that runs, is over at once.
         apply(&owner, "w", definition(4), "drain").expect(200);
-        assert_eq!(ended(&owner, &begun(&other, "6")), output(4));
+        assert_eq!(ended(&owner, &start_execution(&other, "6")), output(4));
     });
 }
 
@@ -142,15 +142,15 @@ fn a_drain_survives_a_crash_and_can_be_ended() {
         let mut server = place.start();
         let owner = server.owner();
         sync(&owner, "w", definition(1));
-        let old = begun(&owner, "1");
+        let old = start_execution(&owner, "1");
         reaches(&owner, &old, "running");
         apply(&owner, "w", definition(2), "drain").expect(200);
-        let new = begun(&owner, "2");
+        let new = start_execution(&owner, "2");
         server.kill();
         let server = place.start();
         let owner = owner.at(&server.address);
         assert_eq!(text(&shown(&owner, &new), "waitingFor"), "draining");
-        let later = begun(&owner, "3");
+        let later = start_execution(&owner, "3");
         assert_eq!(text(&shown(&owner, &later), "status"), "pending");
         owner.send("DELETE", "/api/workflows/w/drain", &[], None).expect(200);
         assert_eq!((ended(&owner, &new), ended(&owner, &later)), (output(2), output(2)));
@@ -166,26 +166,26 @@ fn later_definitions_wait_too_and_a_return_ends_the_drain() {
     let server = Server::start(place.path());
     let owner = server.owner();
     let first = sync(&owner, "w", definition(1));
-    let old = begun(&owner, "1");
+    let old = start_execution(&owner, "1");
     reaches(&owner, &old, "running");
     apply(&owner, "w", definition(2), "drain").expect(200);
-    let second = begun(&owner, "2");
+    let second = start_execution(&owner, "2");
     sync(&owner, "w", definition(3));
-    let third = begun(&owner, "3");
+    let third = start_execution(&owner, "3");
     assert_eq!([&second, &third].map(|id| text(&shown(&owner, id), "waitingFor")), ["draining", "draining"]);
     owner.post("/api/workflows/w/rollback", &Value::map([("workflowHash", Value::from(first))])).expect(200);
     assert_eq!(workflow_of(&owner, "w").get("draining"), Some(&Value::Null));
     [&second, &third].into_iter().for_each(|id| begins(&owner, id));
-    let fourth = begun(&owner, "4");
+    let fourth = start_execution(&owner, "4");
     assert_eq!(ended(&owner, &fourth), output(1));
     // A return by a save, and the deletion of the workflow.
     apply(&owner, "w", definition(5), "drain").expect(200);
-    let fifth = begun(&owner, "5");
+    let fifth = start_execution(&owner, "5");
     assert_eq!(text(&shown(&owner, &fifth), "waitingFor"), "draining");
     sync(&owner, "w", definition(2));
     begins(&owner, &fifth);
     apply(&owner, "w", definition(6), "drain").expect(200);
-    let sixth = begun(&owner, "6");
+    let sixth = start_execution(&owner, "6");
     assert_eq!(text(&shown(&owner, &sixth), "waitingFor"), "draining");
     owner.send("DELETE", "/api/workflows/w", &[], None).expect(204);
     begins(&owner, &sixth);
@@ -199,7 +199,7 @@ fn the_owner_and_admins_end_a_drain() {
     let server = Server::start(place.path());
     let owner = server.owner();
     sync(&owner, "w", definition(1));
-    let old = begun(&owner, "1");
+    let old = start_execution(&owner, "1");
     apply(&owner, "w", definition(2), "drain").expect(200);
     for role in ["member", "viewer", "agent"] {
         owner.put(&format!("/api/members/{role}"), &Value::map([("role", role.into())])).expect(200);

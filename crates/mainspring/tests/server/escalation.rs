@@ -25,7 +25,7 @@ fn role(ours: &Organization, member: &str, role: &str) {
 }
 
 #[test]
-fn a_session_has_no_more_than_its_member_and_its_own_execution_alone() {
+fn a_session_has_its_members_rights_for_its_own_execution() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -50,7 +50,7 @@ fn a_session_has_no_more_than_its_member_and_its_own_execution_alone() {
 }
 
 #[test]
-fn nobody_changes_what_anothers_names_mean() {
+fn members_cannot_change_names_used_by_others() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -74,7 +74,7 @@ fn nobody_changes_what_anothers_names_mean() {
 }
 
 #[test]
-fn what_a_role_gave_goes_with_it() {
+fn a_lost_role_revokes_its_grants() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -112,7 +112,7 @@ fn what_a_role_gave_goes_with_it() {
 }
 
 #[test]
-fn who_runs_the_installation_is_made_and_unmade_by_others_who_do() {
+fn only_operators_grant_and_revoke_the_operator_role() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -128,7 +128,7 @@ fn who_runs_the_installation_is_made_and_unmade_by_others_who_do() {
     put(&owner, "eve", ("role", "owner".into())).expect(200);
     put(&owner, "bob", ("role", "member".into())).expect(200);
     let (eve, id) = (of("eve"), token(&owner, &[]).expect(201).text_at("id"));
-    // An owner who is no operator cannot remove an operator, in any way.
+    // An owner who is not an operator cannot remove an operator, in any way.
     put(&eve, "owner", ("role", "viewer".into())).expect(403);
     put(&eve, "eve", ("operator", true.into())).expect(403);
     token(&eve, &[("userId", "owner".into())]).expect(403);
@@ -138,7 +138,7 @@ fn who_runs_the_installation_is_made_and_unmade_by_others_who_do() {
     // The last operator stays, and stays an owner.
     for field in [("role", Value::from("admin")), ("operator", false.into())] {
         let last = put(&owner, "owner", field).expect(409);
-        assert!(last.text.contains("the last who runs the installation"), "{last:?}");
+        assert!(last.text.contains("the last operator of the installation"), "{last:?}");
     }
     remove(&owner, "/api/members/owner").expect(409);
     put(&owner, "bob", ("operator", true.into())).expect(400);
@@ -155,7 +155,7 @@ fn who_runs_the_installation_is_made_and_unmade_by_others_who_do() {
 }
 
 #[test]
-fn a_credential_makes_none_that_outlives_it() {
+fn a_credential_creates_none_with_a_later_expiry() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -167,7 +167,7 @@ fn a_credential_makes_none_that_outlives_it() {
 
 /// A requested expiry later than that of the creating token is reduced to it.
 #[test]
-fn an_end_that_is_asked_for_is_bounded_by_that_of_the_maker() {
+fn a_requested_expiry_is_bounded_by_the_creating_token() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -182,7 +182,7 @@ fn an_end_that_is_asked_for_is_bounded_by_that_of_the_maker() {
 }
 
 #[test]
-fn members_see_their_own_credentials_and_admins_all_of_their_organization() {
+fn admins_see_all_credentials_and_members_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (ours, theirs) = (Organization::new(&server, "acme"), Organization::new(&server, "globex"));
@@ -204,7 +204,7 @@ fn members_see_their_own_credentials_and_admins_all_of_their_organization() {
 
 /// An admin can create tokens for other members. If those could decide, the admin could act as all approvers.
 #[test]
-fn what_an_admin_has_made_for_others_decides_nothing_and_neither_does_what_is_made_with_that() {
+fn tokens_created_by_an_admin_for_others_cannot_decide() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -250,7 +250,7 @@ fn what_an_admin_has_made_for_others_decides_nothing_and_neither_does_what_is_ma
 }
 
 #[test]
-fn a_chain_of_tokens_names_who_made_the_first() {
+fn a_chain_of_tokens_names_its_first_creator() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");

@@ -56,7 +56,7 @@ pub(crate) fn run(client: &Client, workflow: &str, scripts: &[(&str, &str)]) -> 
 }
 
 /// The output and the failure of a step, as one text.
-pub(crate) fn said(steps: &[Value], name: &str) -> String {
+pub(crate) fn output_of(steps: &[Value], name: &str) -> String {
     let step = steps.iter().find(|step| step.get("stepId").and_then(Value::as_text) == Some(name));
     mainspring_kernel::json::compact(step.unwrap_or_else(|| panic!("no step {name}")))
 }
@@ -294,11 +294,11 @@ fn tries(target: &Target, other: &Path) -> Vec<Try> {
 }
 
 #[test]
-fn every_way_out_is_closed() {
+fn scripts_cannot_escape_their_container() {
     let mut target = Target::new();
     let owner = &target.organization.owner;
     let (_, steps) = run(owner, "prey", &[("lay", "echo tr3asure > secret; pwd")]);
-    let laid = said(&steps, "lay");
+    let laid = output_of(&steps, "lay");
     let other = laid.split('"').find_map(|text| text.strip_suffix("\\n")).expect("its folder").to_owned();
     assert!(Path::new(&other).join("secret").exists(), "{laid}");
     let tries = tries(&target, Path::new(&other));
@@ -309,7 +309,7 @@ fn every_way_out_is_closed() {
     for (number, some) in scripts.chunks(40).enumerate() {
         let (ended, steps) = run(owner, &format!("hunter-{number}"), some);
         for (name, _) in some {
-            let told = said(&steps, name);
+            let told = output_of(&steps, name);
             let out = told.split("\"stdout\":\"").nth(1).unwrap_or_default();
             if out.is_empty() || out.starts_with('"') || out.contains("ESCAPED") {
                 wrong.push_str(&format!("{name}: {told}\n"));
@@ -339,7 +339,7 @@ pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn nothing_outlives_its_step() {
+fn no_process_outlives_its_step() {
     let target = Target::new();
     let (one, two, three) = (910_001, 910_002, 910_003);
     let scripts = [
@@ -349,7 +349,7 @@ fn nothing_outlives_its_step() {
     ];
     let scripts: Vec<_> = scripts.iter().map(|(name, script)| (*name, script.as_str())).collect();
     let (_, steps) = run(&target.organization.owner, "leaver", &scripts);
-    scripts.iter().for_each(|(name, _)| assert!(said(&steps, name).contains("left"), "{steps:?}"));
+    scripts.iter().for_each(|(name, _)| assert!(output_of(&steps, name).contains("left"), "{steps:?}"));
     for word in [one, two, three] {
         assert_eq!(running(&format!("sleep\0{word}")), 0, "a process has outlived its step");
     }
@@ -378,13 +378,13 @@ fn a_contained_script_ends_with_a_cancel_and_with_its_server() {
 }
 
 #[test]
-fn what_takes_too_much_is_ended_and_told() {
+fn scripts_above_a_limit_are_ended_with_the_reason() {
     let target = Target::new();
     let owner = &target.organization.owner;
     let scripts = [("bomb", "bomb() { bomb | bomb & }; bomb; sleep 930001"), ("after", "echo fine")];
     let (_, steps) = run(owner, "bomber", &scripts);
-    let told = said(&steps, "bomb");
+    let told = output_of(&steps, "bomb");
     assert!(told.contains("script_limit_exceeded") && told.contains("processes"), "{told}");
-    assert!(said(&steps, "after").contains("fine"), "{steps:?}");
+    assert!(output_of(&steps, "after").contains("fine"), "{steps:?}");
     assert_eq!(running("bomb() {"), 0);
 }

@@ -206,7 +206,7 @@ const OF_ECHO: [&str; 5] =
     ["execution.enqueued", "execution.started", "step.started", "step.completed", "execution.finished"];
 
 #[test]
-fn the_events_of_an_execution_arrive_in_order_signed_and_without_payloads() {
+fn events_arrive_in_order_signed_and_without_payloads() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let endpoint = Endpoint::new(|_| 204);
     let nodes = nodes(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)), &endpoint);
@@ -258,7 +258,7 @@ fn the_events_of_an_execution_arrive_in_order_signed_and_without_payloads() {
 }
 
 #[test]
-fn approvals_and_cancellations_are_told_to_those_who_ask_for_them() {
+fn approval_and_cancel_events_are_sent_to_subscribers() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let endpoint = Endpoint::new(|_| 200);
     let nodes = nodes(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)), &endpoint);
@@ -288,7 +288,7 @@ fn approvals_and_cancellations_are_told_to_those_who_ask_for_them() {
 }
 
 #[test]
-fn a_failed_delivery_is_repeated_with_its_id_and_holds_up_its_execution_only() {
+fn a_failed_delivery_delays_only_its_execution() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let endpoint = Endpoint::new(|_| 200);
     let nodes = nodes(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)), &endpoint);
@@ -353,7 +353,7 @@ fn a_delivery_whose_record_is_lost_is_repeated_with_its_id() {
 }
 
 #[test]
-fn an_endpoint_that_fails_for_long_is_paused_and_continues_when_it_is_enabled() {
+fn a_failing_endpoint_is_paused_until_it_is_enabled() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let endpoint = Endpoint::new(|_| 500);
     let nodes = nodes(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)), &endpoint);
@@ -401,7 +401,7 @@ fn an_endpoint_that_fails_for_long_is_paused_and_continues_when_it_is_enabled() 
 }
 
 #[test]
-fn an_event_that_is_refused_for_a_day_is_listed_and_sent_again_by_a_person() {
+fn an_event_refused_for_a_day_is_listed_and_can_be_resent() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let endpoint = Endpoint::new(|_| 200);
     let nodes = nodes(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)), &endpoint);
@@ -455,7 +455,7 @@ fn an_event_that_is_refused_for_a_day_is_listed_and_sent_again_by_a_person() {
 }
 
 #[test]
-fn a_subscription_belongs_to_one_organization_and_their_number_is_bounded() {
+fn subscriptions_are_per_organization_and_bounded() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let endpoint = Endpoint::new(|_| 200);
     let nodes = nodes(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)), &endpoint);
@@ -501,7 +501,7 @@ fn a_subscription_belongs_to_one_organization_and_their_number_is_bounded() {
 }
 
 #[test]
-fn a_subscription_with_too_many_waiting_executions_records_no_further_ones_and_says_so() {
+fn a_subscription_with_too_many_waiting_executions_is_reported() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let endpoint = Endpoint::new(|_| 200);
     let store = Arc::new(CrowdedStore::default());
@@ -611,7 +611,7 @@ fn answer(mut stream: TcpStream) {
 }
 
 #[test]
-fn a_server_that_is_killed_during_a_delivery_sends_it_again_and_loses_none() {
+fn a_server_killed_during_a_delivery_repeats_it() {
     let folder = tempfile::tempdir().unwrap();
     let environment = [("MAINSPRING_HTTP_ALLOW", "127.0.0.0/8")];
     let mut server = Server::start_as(folder.path(), "data", &[], &environment);

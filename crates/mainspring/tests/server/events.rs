@@ -79,7 +79,7 @@ fn steps() -> Value {
 }
 
 #[test]
-fn a_watcher_gets_all_events_live_and_resumes_after_a_disconnect() {
+fn a_watcher_gets_all_events_and_resumes_after_a_disconnect() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();
@@ -94,7 +94,7 @@ fn a_watcher_gets_all_events_live_and_resumes_after_a_disconnect() {
         assert_eq!(kinds, ["execution.started", "step.started", "step.completed", "step.started", "approval.required"]);
         let told = seen.last().unwrap().data.get("resumeToken").and_then(Value::as_text).map(ToString::to_string);
         let token = owner.get(&format!("/api/executions/{id}")).text_at("resumeToken");
-        assert_eq!(told.as_ref(), Some(&token), "who may decide is told what opens the gate");
+        assert_eq!(told.as_ref(), Some(&token), "callers who may decide get the token");
         let body = [("approve", Value::Bool(true)), ("resumeToken", token.as_str().into())];
         owner.post(&format!("/api/executions/{id}/approve"), &Value::map(body)).expect(200);
         let last_seen = seen.last().unwrap().id.clone();
@@ -111,7 +111,7 @@ fn a_watcher_gets_all_events_live_and_resumes_after_a_disconnect() {
 }
 
 #[test]
-fn more_events_than_are_kept_at_hand_come_to_a_late_watcher_all_the_same() {
+fn a_late_watcher_gets_evicted_events_from_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -139,7 +139,7 @@ fn more_events_than_are_kept_at_hand_come_to_a_late_watcher_all_the_same() {
 }
 
 /// The approval event that a watcher receives.
-fn asked(client: &Client, id: &str, after: Option<&str>) -> Event {
+fn approval_event(client: &Client, id: &str, after: Option<&str>) -> Event {
     let mut watcher = Watcher::new(client, id, after);
     loop {
         let event = watcher.next().unwrap();
@@ -151,7 +151,7 @@ fn asked(client: &Client, id: &str, after: Option<&str>) -> Event {
 
 /// Rights are checked for each watcher and each event, since they may change.
 #[test]
-fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
+fn resume_tokens_are_sent_only_to_approvers() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -165,7 +165,7 @@ fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
         let (bob, cem, eve) =
             (ours.member("bob", "member"), ours.member("cem", "member"), ours.member("eve", "viewer"));
         let agent = ours.member("robot", "agent");
-        let has = |client: &Client, id: &str| asked(client, id, None).data.get("resumeToken").is_some();
+        let has = |client: &Client, id: &str| approval_event(client, id, None).data.get("resumeToken").is_some();
         let id = start(&ours.owner, "owners", "r1", Map::new()).expect(202).text_at("executionId");
         assert_eq!(
             [&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)),
@@ -178,7 +178,7 @@ fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
             [false, true, false, false, false]
         );
         // The token of the event decides once.
-        let event = asked(&bob, &id, None);
+        let event = approval_event(&bob, &id, None);
         let token = event.data.get("resumeToken").cloned().unwrap();
         let mut waits = Watcher::new(&cem, &id, Some(&event.id));
         // A watcher who has lost the right gets approvals without their tokens.
@@ -198,7 +198,7 @@ fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
 
 /// Later events are not sent with a revoked credential.
 #[test]
-fn a_watcher_is_cut_off_when_its_credential_is_revoked_or_its_member_changes() {
+fn a_watcher_is_disconnected_when_its_credential_is_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");

@@ -50,7 +50,7 @@ impl Between {
     }
 
     /// The heads of the requests whose first line contains a text.
-    pub(crate) fn seen(&self, part: &str) -> Vec<String> {
+    pub(crate) fn requests_with(&self, part: &str) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         seen.iter().filter(|head| head.lines().next().unwrap_or_default().contains(part)).cloned().collect()
     }

@@ -71,7 +71,7 @@ fn our_commands(folder: &Path) {
 }
 
 #[test]
-fn programs_that_read_the_store_lose_nothing_of_it() {
+fn other_readers_of_the_store_lose_no_data() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut server = Server::start(folder);
@@ -113,7 +113,7 @@ fn replace(path: &Path) {
 }
 
 #[test]
-fn a_server_that_has_lost_a_file_acknowledges_nothing_and_stops() {
+fn a_server_with_a_deleted_file_stops() {
     for (name, damage, is_saved) in DAMAGES {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
@@ -134,7 +134,7 @@ fn a_server_that_has_lost_a_file_acknowledges_nothing_and_stops() {
 }
 
 #[test]
-fn a_server_with_nothing_to_write_is_not_ready_either() {
+fn an_idle_server_with_a_deleted_file_is_not_ready() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path());
     let nobody = server.nobody();

@@ -52,7 +52,7 @@ struct Size {
 }
 
 impl Size {
-    fn asked() -> Self {
+    fn from_env() -> Self {
         let seconds = Duration::from_secs;
         let full = |attacked| Self {
             alone: seconds(attacked / 10),
@@ -214,7 +214,7 @@ fn check_nothing_lost(owner: &Client, count: u64) {
 
 /// Attacks every node by a hostile organization, next to an ordinary one.
 fn takes_nothing_from_another(nodes: usize, start: &dyn Fn(usize, &str) -> Server) {
-    let size = Size::asked();
+    let size = Size::from_env();
     let (port, accepting) = tarpit();
     let reach = format!("hostile=127.0.0.1:{port}");
     let mut servers: Vec<Server> = (0..nodes).map(|node| start(node, &reach)).collect();
@@ -262,7 +262,7 @@ fn takes_nothing_from_another(nodes: usize, start: &dyn Fn(usize, &str) -> Serve
 }
 
 #[test]
-fn a_hostile_tenant_takes_nothing_from_another() {
+fn a_hostile_tenant_does_not_affect_others() {
     let folder = tempfile::tempdir().unwrap();
     takes_nothing_from_another(1, &|_, reach| {
         Server::start_as(folder.path(), "data", &[], &[("MAINSPRING_HTTP_ALLOW", reach)])
@@ -270,9 +270,9 @@ fn a_hostile_tenant_takes_nothing_from_another() {
 }
 
 #[test]
-fn a_hostile_tenant_takes_nothing_from_another_on_three_nodes() {
+fn a_hostile_tenant_does_not_affect_others_on_three_nodes() {
     let folder = tempfile::tempdir().unwrap();
-    let fsync = Size::asked().is_full;
+    let fsync = Size::from_env().is_full;
     let postgres = postgres::Server::start(postgres::Options { fsync, ..Default::default() }).unwrap();
     let address = postgres.address("");
     takes_nothing_from_another(3, &|node, reach| {

@@ -96,7 +96,7 @@ fn set(owner: &Client, name: &str) {
 }
 
 #[test]
-fn every_value_is_readable_at_each_step_of_a_rotation_and_after_a_crash() {
+fn values_stay_readable_during_a_key_rotation() {
     everywhere(|place| {
         let mut server = place.start_uncontained();
         let mut bench = Bench::new(place, &server);
@@ -151,7 +151,7 @@ fn every_value_is_readable_at_each_step_of_a_rotation_and_after_a_crash() {
 }
 
 #[test]
-fn a_server_without_the_primary_key_says_so_and_needs_no_restart_when_it_gets_it() {
+fn a_missing_primary_key_is_reported_until_it_is_added() {
     everywhere(|place| {
         if place.command(&[]).is_none() {
             return;

@@ -19,7 +19,7 @@ fn begin(client: &Client, request: &str) -> String {
     start(client, "ship", request, Map::new()).expect(202).text_at("executionId")
 }
 
-fn seen(client: &Client, id: &str) -> (String, String) {
+fn status_and_queue(client: &Client, id: &str) -> (String, String) {
     let seen = client.get(&format!("/api/executions/{id}")).expect(200);
     let waiting_for = seen.json().get("waitingFor").and_then(Value::as_text).unwrap_or("nothing").to_string();
     (seen.text_at("status"), waiting_for)
@@ -62,7 +62,7 @@ fn limit(client: &Client, user: u64, organization: u64, workflow: Option<u64>) {
 }
 
 #[test]
-fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
+fn starts_beyond_a_limit_are_queued_in_order() {
     everywhere(|place| {
         let mut server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -71,11 +71,11 @@ fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
         save(&ada, "ship", gate());
         let of_ada: Vec<String> = (0..5).map(|number| begin(&ada, &format!("r{number}"))).collect();
         of_ada[..2].iter().for_each(|id| drop(asks(&ada, id)));
-        assert_eq!(seen(&ada, &of_ada[2]), pending("user"));
+        assert_eq!(status_and_queue(&ada, &of_ada[2]), pending("user"));
         let of_bob = [begin(&bob, "r0"), begin(&bob, "r1")];
         asks(&bob, &of_bob[0]);
-        assert_eq!(seen(&bob, &of_bob[1]), pending("organization"));
-        // A repeated request returns the first execution in spite of the limits.
+        assert_eq!(status_and_queue(&bob, &of_bob[1]), pending("organization"));
+        // A repeated request returns the first execution regardless of the limits.
         let again = start(&ada, "ship", "r4", Map::new()).expect(200);
         assert_eq!(again.text_at("executionId"), of_ada[4]);
         // A queued execution that is canceled never starts.
@@ -87,7 +87,7 @@ fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
         // Ada's freed slot goes to her own next execution, which was queued before Bob's.
         approve(&ada, &of_ada[0]);
         asks(&ada, &of_ada[3]);
-        assert_eq!(seen(&bob, &of_bob[1]), pending("organization"));
+        assert_eq!(status_and_queue(&bob, &of_bob[1]), pending("organization"));
         server.kill();
         if let Some(mut resume) = place.command(&["resume", &of_ada[4]]) {
             let refused = resume.output().unwrap();
@@ -96,10 +96,10 @@ fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
         }
         let server = place.start();
         let [ada, bob] = [ada, bob].map(|client| client.at(&server.address));
-        assert_eq!(seen(&bob, &of_bob[1]), pending("organization"));
+        assert_eq!(status_and_queue(&bob, &of_bob[1]), pending("organization"));
         approve(&bob, &of_bob[0]);
         asks(&bob, &of_bob[1]);
-        assert_eq!(seen(&ada, &of_ada[4]), pending("user"));
+        assert_eq!(status_and_queue(&ada, &of_ada[4]), pending("user"));
         limit(&ada, 9, 9, None);
         approve(&ada, &of_ada[4]);
         let events = ada.get(&format!("/api/executions/{}/events", of_ada[4])).expect(200);
@@ -110,7 +110,7 @@ fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
 }
 
 #[test]
-fn workflows_have_a_limit_of_their_own_and_what_is_turned_off_does_not_begin() {
+fn workflow_limits_apply_and_disabled_workflows_do_not_start() {
     everywhere(|place| {
         let server = place.start();
         let owner = Organization::new(&server, "acme").owner;
@@ -118,15 +118,15 @@ fn workflows_have_a_limit_of_their_own_and_what_is_turned_off_does_not_begin() {
         save(&owner, "ship", gate());
         let [first, second] = ["r0", "r1"].map(|request| begin(&owner, request));
         asks(&owner, &first);
-        assert_eq!(seen(&owner, &second), pending("workflow"));
-        // A start that waits says why nothing has happened.
+        assert_eq!(status_and_queue(&owner, &second), pending("workflow"));
+        // A queued start shows the limit that it waits for.
         let body = Value::map([("workflowId", Value::from("ship")), ("clientRequestId", "r1".into())]);
         let waited = owner.post("/api/triggers/manual/run?wait=1", &body).expect(202);
         assert_eq!((waited.text_at("status"), waited.text_at("waitingFor")), ("running".into(), "workflow".into()));
         let off = |is_on: bool| Value::map([("workflow_runtime_v1", Value::Bool(is_on))]);
         patch(&owner, "features", off(false));
         approve(&owner, &first);
-        assert_eq!(seen(&owner, &second), pending("workflow"));
+        assert_eq!(status_and_queue(&owner, &second), pending("workflow"));
         patch(&owner, "features", off(true));
         asks(&owner, &second);
         let limits = Value::map([("perUser", Value::from(1u64)), ("perOrganization", 0u64.into())]);
@@ -137,7 +137,7 @@ fn workflows_have_a_limit_of_their_own_and_what_is_turned_off_does_not_begin() {
 
 /// A loop of detached starts does not bypass the limits.
 #[test]
-fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
+fn detached_children_count_for_the_limits() {
     everywhere(|place| {
         let mut server = place.start();
         let owner = Organization::new(&server, "acme").owner;
@@ -164,7 +164,7 @@ fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
                 .unwrap()
         };
         let [first, waiting] = settled(&owner, 1, 2);
-        assert_eq!(seen(&owner, &waiting[0]), pending("user"));
+        assert_eq!(status_and_queue(&owner, &waiting[0]), pending("user"));
         server.kill();
         let server = place.start();
         let owner = owner.at(&server.address);
@@ -178,7 +178,7 @@ fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
 
 /// Two servers share a store: one of them counts, and executions that the other accepts wait for it.
 #[test]
-fn nodes_count_together() {
+fn limits_apply_across_nodes() {
     everywhere(|place| {
         let Some((one, other)) = two(place) else { return };
         let owner = Organization::new(&one, "acme").owner;
@@ -190,13 +190,16 @@ fn nodes_count_together() {
         let mut left = ids.clone();
         for _ in 0..3 {
             let begun: Vec<String> = std::iter::repeat_with(|| {
-                left.iter().filter(|id| seen(&owner, id).0 == "waiting_approval").cloned().collect::<Vec<_>>()
+                left.iter()
+                    .filter(|id| status_and_queue(&owner, id).0 == "waiting_approval")
+                    .cloned()
+                    .collect::<Vec<_>>()
             })
             .find(|begun| begun.len() >= 2)
             .unwrap();
             assert_eq!(begun.len(), 2, "no more than may");
             left.retain(|id| !begun.contains(id));
-            assert!(left.iter().all(|id| seen(&there, id).0 == "pending"));
+            assert!(left.iter().all(|id| status_and_queue(&there, id).0 == "pending"));
             begun.iter().for_each(|id| approve(&there, id));
         }
         assert!(left.is_empty());

@@ -28,7 +28,7 @@ struct Size {
 }
 
 impl Size {
-    fn asked() -> Self {
+    fn from_env() -> Self {
         match std::env::var("MAINSPRING_CROWD").as_deref() {
             Ok("full") => Self { watchers: 2_000, executions: 200, starters: 16, starts: 10_000, clients: 64 },
             _ => Self { watchers: 60, executions: 6, starters: 2, starts: 200, clients: 8 },
@@ -61,8 +61,8 @@ fn ids(events: &[Event]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn no_watcher_misses_anything_while_others_start() {
-    let size = Size::asked();
+fn watchers_miss_no_event_under_load() {
+    let size = Size::from_env();
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
     let owner = server.owner();
@@ -115,8 +115,8 @@ fn no_watcher_misses_anything_while_others_start() {
 }
 
 #[test]
-fn many_who_start_the_same_start_it_once() {
-    let size = Size::asked();
+fn concurrent_equal_starts_start_once() {
+    let size = Size::from_env();
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
     let owner = server.owner();

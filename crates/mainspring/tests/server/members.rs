@@ -8,7 +8,7 @@ use super::process::{Organization, Server, everywhere};
 const AT_ONCE: usize = 10;
 
 #[test]
-fn a_member_is_shown_and_edited_by_what_was_seen() {
+fn members_are_edited_with_an_etag() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -38,7 +38,7 @@ fn a_member_is_shown_and_edited_by_what_was_seen() {
 }
 
 #[test]
-fn credentials_that_are_made_at_the_same_moment_are_all_made() {
+fn concurrent_token_creations_all_succeed() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");

@@ -38,7 +38,7 @@ fn apply(client: &Client, path: &str) -> Reply {
     client.post(&format!("{path}/apply"), &Value::map([("whileRunning", "migrate".into())]))
 }
 
-fn begun(client: &Client, request: &str) -> String {
+fn start_execution(client: &Client, request: &str) -> String {
     start(client, "w", request, Map::new()).expect(202).text_at("executionId")
 }
 
@@ -111,14 +111,14 @@ fn count(migration: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn running_executions_continue_with_the_new_definition_and_others_are_named() {
+fn a_migration_updates_executions_and_names_the_others() {
     everywhere(|place| {
         let (server, mut nodes) = (place.start(), Vec::new());
         nodes.extend(place.another());
         let owner = server.owner();
         sync(&owner, definition(&format!("{GO}, {MORE}"), 1));
-        let early: Vec<String> = (0..3).map(|number| begun(&owner, &format!("e{number}"))).collect();
-        let late = begun(&owner, "late");
+        let early: Vec<String> = (0..3).map(|number| start_execution(&owner, &format!("e{number}"))).collect();
+        let late = start_execution(&owner, "late");
         early.iter().chain([&late]).for_each(|id| drop(reaches(&owner, id, "running")));
         signal(&owner, &late, "go");
         waits_at(&owner, &late, "more");
@@ -139,7 +139,7 @@ fn running_executions_continue_with_the_new_definition_and_others_are_named() {
         let treatment = applied.get("proposal").unwrap().get("applied").map(|applied| text(applied, "whileRunning"));
         assert_eq!(treatment.as_deref(), Some("migrate"));
         // A start of the new definition is none of the migration.
-        let new = begun(&owner, "new");
+        let new = start_execution(&owner, "new");
         let migration = ended(&owner, &path, &late);
         assert_eq!((count(&migration, "migrated"), count(&migration, "stayed")), (3, 1), "{migration:?}");
         assert_eq!(executions(&migration), expected[..1]);
@@ -173,7 +173,7 @@ fn running_executions_continue_with_the_new_definition_and_others_are_named() {
 }
 
 #[test]
-fn a_migration_is_refused_with_a_rollout_and_has_no_preview_after_another_treatment() {
+fn migrations_exclude_rollouts_and_other_treatments() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();
@@ -196,7 +196,7 @@ fn the_command_line_shows_and_applies_a_migration() {
     let mut server = Server::start(folder.path());
     let owner = server.owner();
     sync(&owner, definition(GO, 1));
-    let id = begun(&owner, "1");
+    let id = start_execution(&owner, "1");
     reaches(&owner, &id, "running");
     let path = approved(&owner, definition(&format!("{GO}, {MORE}"), 2));
     let proposal = path.rsplit('/').next().unwrap_or_default().to_string();

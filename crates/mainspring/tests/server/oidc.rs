@@ -96,7 +96,7 @@ impl Browser {
     }
 
     /// Visits the provider and consents. Returns the path of the callback.
-    fn comes_back(&self, next: &str) -> String {
+    fn callback_path(&self, next: &str) -> String {
         let away = self.get(&format!("/sign-in/oidc?next={}", encoded(next))).expect(303);
         let (provider, path) = split(away.header("location").unwrap());
         let back = Client::new(&provider, None).get(&path).expect(302);
@@ -105,7 +105,7 @@ impl Browser {
 
     /// Runs the whole sign-in.
     fn sign_in(&self) -> Reply {
-        let back = self.comes_back("/");
+        let back = self.callback_path("/");
         self.get(&back)
     }
 
@@ -133,7 +133,7 @@ fn a_member_signs_in_works_and_signs_out() {
     for word in ["mainspring-oidc=", "HttpOnly", "SameSite=Lax", "Max-Age=600", "Path=/"] {
         assert!(cookie.contains(word), "{cookie}");
     }
-    let back = browser.comes_back("/approve/x?again=1");
+    let back = browser.callback_path("/approve/x?again=1");
     let page = browser.get(&back).expect(200);
     assert!(page.text.contains("content=\"0; url=/approve/x?again=1\""), "{page:?}");
     let lines: Vec<_> = page.headers.iter().filter(|(name, _)| name == "set-cookie").map(|(_, line)| line).collect();
@@ -198,7 +198,7 @@ fn keys_of_each_kind_sign_and_new_ones_are_found() {
 }
 
 #[test]
-fn unknown_people_become_what_the_settings_say() {
+fn unknown_users_get_the_configured_role() {
     let closed = TestDir::new(&[]);
     let browser = closed.browser();
     let page = browser.sign_in().expect(403);
@@ -269,7 +269,7 @@ const REFUSED: [Case; 24] = [
 ];
 
 #[test]
-fn what_is_not_proven_lets_nobody_in() {
+fn unproven_claims_are_rejected() {
     let dir = TestDir::new(&[]);
     dir.member("ada@example.com", "member");
     dir.member("bot@example.com", "agent");
@@ -311,7 +311,7 @@ fn what_is_not_proven_lets_nobody_in() {
 }
 
 #[test]
-fn only_the_browser_that_went_comes_back_and_once() {
+fn a_callback_is_bound_to_its_browser_and_works_once() {
     let dir = TestDir::new(&[]);
     dir.member("ada@example.com", "member");
     let mut wrong = Vec::new();
@@ -322,14 +322,14 @@ fn only_the_browser_that_went_comes_back_and_once() {
         }
     };
     // Without its cookie, and with the cookie of another browser that is signing in.
-    let back = dir.browser().comes_back("/");
+    let back = dir.browser().callback_path("/");
     check("no cookie", &dir.browser(), &back, 400, "No sign-in of this browser is pending");
     let (one, other) = (dir.browser(), dir.browser());
-    let (back, _) = (one.comes_back("/"), other.comes_back("/"));
+    let (back, _) = (one.callback_path("/"), other.callback_path("/"));
     check("another browser", &other, &back, 400, "state");
     check("it was the one chance", &other, &back, 400, "No sign-in of this browser is pending");
     let forged = dir.browser();
-    forged.comes_back("/");
+    forged.callback_path("/");
     forged.cookies.borrow_mut().values_mut().for_each(|value| value.replace_range(20..24, "AAAA"));
     check("a forged cookie", &forged, &back, 400, "No sign-in of this browser is pending");
     for (name, from, to, status, why) in [
@@ -344,11 +344,11 @@ fn only_the_browser_that_went_comes_back_and_once() {
         ("twice", "&state=", "&state=a&state=", 400, "query"),
     ] {
         let browser = dir.browser();
-        let back = browser.comes_back("/").replacen(from, to, 1);
+        let back = browser.callback_path("/").replacen(from, to, 1);
         check(name, &browser, &back, status, why);
     }
     let browser = dir.browser();
-    let back = browser.comes_back("/");
+    let back = browser.callback_path("/");
     let again = browser.clone();
     browser.get(&back).expect(200);
     check("a code again", &again, &back, 401, "code");
@@ -358,7 +358,7 @@ fn only_the_browser_that_went_comes_back_and_once() {
 }
 
 #[test]
-fn nobody_is_sent_to_another_site() {
+fn redirects_to_other_sites_are_refused() {
     let dir = TestDir::new(&[]);
     for next in
         ["https://evil.example", "//evil.example", "/\\evil.example", "/\t/evil.example", "javascript:alert(1)", ""]
@@ -370,7 +370,7 @@ fn nobody_is_sent_to_another_site() {
     dir.browser().get("/sign-in/oidc?to=/docs").expect(400);
     dir.member("ada@example.com", "member");
     let browser = dir.browser();
-    let back = browser.comes_back("/a?b=\"><script>alert(1)</script>".replace(' ', "").as_str());
+    let back = browser.callback_path("/a?b=\"><script>alert(1)</script>".replace(' ', "").as_str());
     let page = browser.get(&back).expect(200);
     assert!(!page.text.contains("<script>"), "{page:?}");
 }
@@ -381,11 +381,11 @@ fn is_general(page: &Reply) -> bool {
 }
 
 #[test]
-fn a_provider_that_does_not_answer_holds_up_nobody_else() {
+fn an_unresponsive_provider_blocks_no_other_request() {
     let dir = TestDir::new(&[]);
     dir.member("ada@example.com", "member");
     let tries = [
-        (Mood::NoJson, "no JSON"),
+        (Mood::NoJson, "not JSON"),
         (Mood::Elsewhere, "302"),
         (Mood::Endless, "too large"),
         (Mood::Silent, "longer than 5 s"),
@@ -406,7 +406,7 @@ fn a_provider_that_does_not_answer_holds_up_nobody_else() {
     dir.provider.ways().calls_itself = None;
     // The metadata are cached from now on, so only the token request fails.
     let browser = dir.browser();
-    let back = browser.comes_back("/");
+    let back = browser.callback_path("/");
     dir.provider.ways().mood = Mood::NoJson;
     browser.get(&back).expect(503);
     dir.provider.ways().mood = Mood::Well;
@@ -421,13 +421,14 @@ fn a_provider_that_does_not_answer_holds_up_nobody_else() {
 }
 
 #[test]
-fn another_claim_names_members_and_never_who_runs_the_installation() {
+fn a_configured_claim_names_members_and_never_operators() {
     let dir = TestDir::new(&["--oidc-claim", "sub", "--oidc-organization", "default", "--oidc-first-role", "member"]);
     dir.provider.claims(&[("email", Value::Null)]);
     let browser = dir.browser();
     browser.sign_in().expect(200);
     assert_eq!(browser.get("/api/me").expect(200).text_at("userId"), "248289761001");
-    for (sub, why) in [("owner", "runs the installation"), ("a:b", "colon"), ("ä", "letter"), ("a b", "letter")] {
+    for (sub, why) in [("owner", "operator of the installation"), ("a:b", "colon"), ("ä", "letter"), ("a b", "letter")]
+    {
         dir.provider.claims(&[("sub", sub.into())]);
         let browser = dir.browser();
         let page = browser.sign_in().expect(403);
@@ -436,7 +437,7 @@ fn another_claim_names_members_and_never_who_runs_the_installation() {
 }
 
 #[test]
-fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
+fn users_sign_in_only_to_the_named_organization() {
     let dir = TestDir::new(&["--oidc-organization", "acme", "--oidc-first-role", "member"]);
     let page = dir.browser().sign_in().expect(503);
     assert!(is_general(&page) && !page.text.contains("acme"), "{page:?}");
@@ -456,13 +457,13 @@ fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
     let page = other.get(&link).expect(401);
     let way = format!("/sign-in/oidc?next={}", encoded(&link));
     assert!(page.text.contains(&format!("<a href=\"{way}\">Sign in with 127.0.0.1</a>")), "{page:?}");
-    let back = other.comes_back(&link);
+    let back = other.callback_path(&link);
     other.get(&back).expect(200);
-    assert!(other.get(&link).expect(200).text.contains("What is approved"));
+    assert!(other.get(&link).expect(200).text.contains("<h2>Request</h2>"));
 }
 
 #[test]
-fn one_node_sends_a_browser_away_and_another_takes_it_back() {
+fn a_callback_may_arrive_at_another_node() {
     // Both have one key, and share neither memory nor store.
     let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
@@ -470,7 +471,7 @@ fn one_node_sends_a_browser_away_and_another_takes_it_back() {
     provider.ways().looks_at_addresses = false;
     let [first, second] = ["data", "other"].map(|name| begin(folder.path(), name, &provider.issuer(), &more));
     let browser = Browser::new(&first);
-    let back = browser.comes_back("/docs");
+    let back = browser.callback_path("/docs");
     let moved = Browser { address: second.address.clone(), ..browser };
     moved.get(&back).expect(200);
     assert!(moved.is_in());
@@ -478,12 +479,12 @@ fn one_node_sends_a_browser_away_and_another_takes_it_back() {
     let elsewhere = tempfile::tempdir().unwrap();
     let server = begin(elsewhere.path(), "data", &provider.issuer(), &more);
     let browser = Browser::new(&first);
-    let back = browser.comes_back("/docs");
+    let back = browser.callback_path("/docs");
     Browser { address: server.address.clone(), ..browser }.get(&back).expect(400);
 }
 
 #[test]
-fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
+fn secrets_are_sent_only_to_a_provider_with_a_trusted_certificate() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let (public, certificate) = before(&provider.address);
     provider.ways().public = Some(public.clone());
@@ -507,7 +508,7 @@ fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
 }
 
 #[test]
-fn the_secret_goes_as_the_provider_takes_it_and_a_wrong_one_is_told_to_operators() {
+fn the_client_secret_uses_the_method_of_the_provider() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     provider.ways().takes_forms = true;
     let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
@@ -520,13 +521,13 @@ fn the_secret_goes_as_the_provider_takes_it_and_a_wrong_one_is_told_to_operators
     assert!(is_general(&page) && audit.contains("client id and secret") && !audit.contains(SECRET), "{page:?} {audit}");
     // The same key with another issuer: a sign-in that started at the first server does not complete here.
     let browser = Browser::new(&server);
-    let back = browser.comes_back("/");
+    let back = browser.callback_path("/");
     let other = begin(folder.path(), "other", &format!("{}/", provider.issuer()), &more);
     Browser { address: other.address.clone(), ..browser }.get(&back).expect(400);
 }
 
 #[test]
-fn without_a_provider_there_is_no_such_way() {
+fn sign_in_routes_do_not_exist_without_a_provider() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     for path in ["/sign-in/oidc", "/sign-in/oidc/callback?code=a&state=b", "/sign-in/oidc?next=//evil.example"] {
@@ -538,7 +539,7 @@ fn without_a_provider_there_is_no_such_way() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
+fn invalid_settings_are_refused_without_showing_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("secret");
     std::fs::write(&secret, SECRET).unwrap();
@@ -564,7 +565,7 @@ fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
     assert!(code == Some(0) && !text.contains(SECRET) && text.contains(&file), "{text}");
     for (arguments, secret, why) in [
         (with(&[]), None, "MAINSPRING_OIDC_CLIENT_SECRET"),
-        (by_file.clone(), Some(SECRET), "take one of them away"),
+        (by_file.clone(), Some(SECRET), "remove one of them"),
         (vec!["--oidc-client-id", "flows"], None, "oidcIssuer"),
         (vec!["--oidc-issuer", "https://id.example"], Some(SECRET), "oidcClientId"),
         (with(&["--oidc-client-secret-file", "/no/such/file"]), None, "/no/such/file"),
@@ -602,7 +603,7 @@ fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
 }
 
 #[test]
-fn the_doctor_looks_at_the_provider() {
+fn doctor_checks_the_provider() {
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
     let look = |issuer: &str| {
         let mut command = Command::new(MAINSPRING);
@@ -610,7 +611,7 @@ fn the_doctor_looks_at_the_provider() {
         command.args(["doctor", "--json", "--oidc-issuer", issuer, "--oidc-client-id", CLIENT]);
         let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
         let line = text.lines().find(|line| line.contains("\"check\":\"oidc\""));
-        line.unwrap_or_else(|| panic!("nobody looks at the provider: {text}")).to_string()
+        line.unwrap_or_else(|| panic!("the provider is not checked: {text}")).to_string()
     };
     let usual = provider.issuer();
     let told = look(&usual);
@@ -631,7 +632,7 @@ fn the_doctor_looks_at_the_provider() {
 }
 
 #[test]
-fn who_was_removed_comes_back_when_an_admin_says_so_and_a_name_belongs_to_one_person() {
+fn removed_members_return_only_through_an_admin() {
     let dir = TestDir::new(&["--oidc-organization", "default", "--oidc-first-role", "viewer"]);
     let ada = &format!("/api/members/{}", encoded("ada@example.com"));
     dir.browser().sign_in().expect(200);

@@ -59,7 +59,7 @@ fn ask(server: &Server, folder: &std::path::Path, cases: u32, run: &Run<'_>) -> 
 
 #[test]
 #[ignore = "it needs Schemathesis: cargo xtask api"]
-fn every_answer_is_one_that_the_description_names() {
+fn every_response_is_documented_in_openapi() {
     let folder = tempfile::tempdir().unwrap();
     let unlimited = ["--rate-limit-per-second", "0", "--anonymous-rate-limit-per-second", "0"];
     let server = Server::start_with(folder.path(), &unlimited);

@@ -343,7 +343,7 @@ fn a_receiver_that_fails_gets_the_same_message_again() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_delay_a_retry_by_more_than_the_longest_delay() {
+fn a_clock_set_back_delays_a_retry_by_at_most_the_maximum() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let receiver = Receiver::start(Some("HTTP/1.1 503 Service Unavailable\r\n"));
     let nodes = nodes((&NOW, || NOW.load(Ordering::SeqCst)), &receiver.url());
@@ -357,7 +357,7 @@ fn a_clock_that_is_set_back_does_not_delay_a_retry_by_more_than_the_longest_dela
 }
 
 #[test]
-fn a_receiver_that_is_down_gets_all_prompts_once_it_is_up() {
+fn a_receiver_gets_all_prompts_after_its_downtime() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _guard = runtime.enter();
@@ -387,7 +387,7 @@ fn a_receiver_that_is_down_gets_all_prompts_once_it_is_up() {
 }
 
 #[test]
-fn a_prompt_that_is_given_up_is_listed_and_a_person_sends_it_again() {
+fn an_abandoned_prompt_is_listed_and_can_be_resent() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let receiver = Receiver::start(Some("HTTP/1.1 500 Internal Server Error\r\n"));
     let nodes = nodes((&NOW, || NOW.load(Ordering::SeqCst)), &receiver.url());
@@ -426,7 +426,7 @@ fn a_prompt_that_is_given_up_is_listed_and_a_person_sends_it_again() {
 }
 
 #[test]
-fn the_prompts_of_an_organization_that_wait_are_bounded() {
+fn waiting_prompts_of_an_organization_are_bounded() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     let receiver = Receiver::start(ACCEPTED);
     let nodes = nodes((&NOW, || NOW.load(Ordering::SeqCst)), &receiver.url());
@@ -615,7 +615,7 @@ fn settings(folder: &std::path::Path, organization: &str, url: &str) -> String {
 }
 
 #[test]
-fn a_prompt_that_was_accepted_before_a_kill_is_delivered_after_it() {
+fn an_accepted_prompt_is_delivered_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let receiver = Receiver::start(None);
     let settings = settings(folder.path(), "default", &receiver.url());

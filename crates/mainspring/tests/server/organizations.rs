@@ -13,7 +13,7 @@ fn patch(client: &Client, body: &str) -> Reply {
 }
 
 #[test]
-fn nothing_starts_in_a_new_organization_before_its_runtime_is_turned_on() {
+fn a_new_organization_starts_nothing_until_enabled() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -35,7 +35,7 @@ fn nothing_starts_in_a_new_organization_before_its_runtime_is_turned_on() {
 }
 
 #[test]
-fn limits_are_changed_one_by_one() {
+fn limits_are_changed_individually() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Organization::new(&server, "acme").owner;

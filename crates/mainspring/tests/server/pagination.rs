@@ -65,7 +65,7 @@ fn steps(count: usize, fields: &[(&str, Value)]) -> Vec<Value> {
 }
 
 #[test]
-fn workflows_and_their_history_come_in_pages_that_end_by_bytes() {
+fn workflows_and_their_history_are_paged_by_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -90,7 +90,7 @@ fn workflows_and_their_history_come_in_pages_that_end_by_bytes() {
 }
 
 #[test]
-fn attempts_come_in_pages_and_commands_read_all_of_them() {
+fn attempts_are_paged_and_commands_read_all_pages() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -127,7 +127,7 @@ fn attempts_come_in_pages_and_commands_read_all_of_them() {
 }
 
 #[test]
-fn what_waits_for_people_comes_in_pages_that_end_by_bytes() {
+fn open_approvals_are_paged_by_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -156,7 +156,7 @@ fn what_waits_for_people_comes_in_pages_that_end_by_bytes() {
 }
 
 #[test]
-fn the_audit_log_and_tokens_come_in_pages_that_end_by_bytes() {
+fn the_audit_log_and_tokens_are_paged_by_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");

@@ -77,7 +77,7 @@ fn routes(server: &Server) -> Vec<Route> {
 }
 
 /// Existing resources of an organization, by the path prefixes that name them.
-fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
+fn create_resources(ours: &Organization) -> BTreeMap<&'static str, String> {
     save(&ours.owner, "flow", echo());
     let gate = Value::List(vec![Value::map([("id", Value::from("gate")), ("type", "approval".into())])]);
     save(&ours.owner, "gated", gate);
@@ -156,11 +156,11 @@ fn asked_by_another_site(server: &Server, browser: &Client, route: &Route, path:
 }
 
 #[test]
-fn every_route_for_every_role_and_nobody() {
+fn every_route_checks_every_role_and_anonymous_callers() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let ours = Organization::new(&server, "acme");
-    let things = things(&ours);
+    let things = create_resources(&ours);
     let mut wrong = Vec::new();
     let mut cells = 0;
     // A token and its cookie have the same rights.
@@ -211,11 +211,11 @@ fn every_route_for_every_role_and_nobody() {
 }
 
 #[test]
-fn nothing_of_another_organization_is_there() {
+fn resources_of_other_organizations_do_not_exist() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (ours, theirs) = (Organization::new(&server, "acme"), Organization::new(&server, "globex"));
-    let things = things(&ours);
+    let things = create_resources(&ours);
     let mut wrong = Vec::new();
     let before = ours.owner.get("/api/audit").expect(200).text;
     for route in

@@ -77,7 +77,7 @@ fn listed(client: &Client, workflow: &str, status: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_proposal_is_reviewed_applied_and_taken_back() {
+fn a_proposal_is_reviewed_applied_and_rolled_back() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();
@@ -239,7 +239,7 @@ fn a_strict_application_waits_for_open_executions() {
 }
 
 #[test]
-fn four_eyes_are_two_people() {
+fn four_eyes_need_two_people() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "ours");
@@ -486,7 +486,7 @@ fn race(server: &Server) {
 }
 
 #[test]
-fn of_many_clients_one_applies_to_each_version() {
+fn one_of_many_clients_applies_to_each_version() {
     let unlimited = ["--rate-limit-per-second", "0"];
     let folder = tempfile::tempdir().unwrap();
     race(&Server::start_with(folder.path(), &unlimited));

@@ -5,7 +5,7 @@ use super::{client::Reply, process::Server};
 /// More requests than a burst at the smallest rate, the refill while they are sent included.
 const MORE_THAN_A_BURST: usize = 200;
 
-fn told_to_wait(reply: &Reply) -> bool {
+fn is_rate_limited(reply: &Reply) -> bool {
     if reply.status != 429 {
         return false;
     }
@@ -17,7 +17,7 @@ fn told_to_wait(reply: &Reply) -> bool {
 }
 
 #[test]
-fn who_guesses_is_told_to_wait_and_nobody_else() {
+fn guessed_credentials_are_rate_limited_without_affecting_others() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "1"]);
     let owner = server.owner();
@@ -26,11 +26,11 @@ fn who_guesses_is_told_to_wait_and_nobody_else() {
     // Unknown and missing credentials, missing routes and public routes share one bucket by address.
     let (guesser, nobody) = (server.client(&guess), server.nobody());
     let mut guesses = (0..MORE_THAN_A_BURST).map(|_| guesser.get("/api/me"));
-    assert!(guesses.any(|reply| told_to_wait(&reply)));
+    assert!(guesses.any(|reply| is_rate_limited(&reply)));
     for path in ["/api/me", "/api/nothing", "/openapi.json"] {
-        assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&nobody.get(path))), "{path}");
+        assert!((0..MORE_THAN_A_BURST).any(|_| is_rate_limited(&nobody.get(path))), "{path}");
     }
-    assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&nobody.send("DELETE", "/api/workflows", &[], None))));
+    assert!((0..MORE_THAN_A_BURST).any(|_| is_rate_limited(&nobody.send("DELETE", "/api/workflows", &[], None))));
     // An authenticated caller from the same address, and health checks.
     for _ in 0..MORE_THAN_A_BURST {
         let me = owner.get("/api/me").expect(200);
@@ -41,14 +41,14 @@ fn who_guesses_is_told_to_wait_and_nobody_else() {
 }
 
 #[test]
-fn a_token_has_an_account_of_its_own() {
+fn a_token_has_a_rate_limit_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--rate-limit-per-second", "1", "--anonymous-rate-limit-per-second", "0"];
     let server = Server::start_with(folder.path(), &arguments);
     let (owner, nobody) = (server.owner(), server.nobody());
     let other = owner.post("/api/tokens", &mainspring_kernel::value::Value::map([("name", "other".into())]));
     let other = server.client(&other.expect(201).text_at("token"));
-    assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&owner.get("/api/me"))));
+    assert!((0..MORE_THAN_A_BURST).any(|_| is_rate_limited(&owner.get("/api/me"))));
     other.get("/api/me").expect(200);
     for _ in 0..MORE_THAN_A_BURST {
         assert_eq!(nobody.get("/api/me").expect(401).header("ratelimit-limit"), None);

@@ -37,7 +37,7 @@ fn steps(text: &str) -> Value {
 }
 
 /// Runs a workflow that sends a request. Returns its status, and the code and message of its failure.
-fn asked(client: &Client, workflow: &str) -> (String, String, String) {
+fn run_request(client: &Client, workflow: &str) -> (String, String, String) {
     let id = start(client, workflow, workflow, Default::default()).expect(202).text_at("executionId");
     let ended = client.get(&format!("/api/executions/{id}/wait")).expect(200);
     let error = |key: &str| {
@@ -48,7 +48,7 @@ fn asked(client: &Client, workflow: &str) -> (String, String, String) {
 }
 
 #[test]
-fn an_organization_reaches_what_is_allowed_for_it_alone() {
+fn allowlist_entries_apply_to_their_organization_only() {
     let hidden = serve(None);
     let on = serve(Some(format!("http://127.0.0.1:{hidden}/")));
     let allow = format!("127.0.0.1:{hidden},acme=127.0.0.1:{on}");
@@ -67,13 +67,13 @@ fn an_organization_reaches_what_is_allowed_for_it_alone() {
         save_asking(client, "on", on);
     }
     let refused = |workflow: &str, client: &Client, entry: &str| {
-        let (status, code, message) = asked(client, workflow);
+        let (status, code, message) = run_request(client, workflow);
         assert_eq!((status.as_str(), code.as_str()), ("failed", "http_address_refused"), "{workflow}: {message}");
         assert!(message.contains(&format!("MAINSPRING_HTTP_ALLOW={entry}")), "{message}");
     };
     // A child belongs to its parent's organization.
     for of in ["", "parent-of-"] {
-        let (status, ..) = asked(&server.owner(), &format!("{of}hidden"));
+        let (status, ..) = run_request(&server.owner(), &format!("{of}hidden"));
         assert_eq!(status, "completed");
         refused(&format!("{of}on"), &server.owner(), &format!("127.0.0.1:{on}"));
         refused(&format!("{of}hidden"), &acme, &format!("acme=127.0.0.1:{hidden}"));

@@ -25,19 +25,19 @@ fn detail(by: &str, code: &str, address: &str) -> Value {
     Value::map([("by", Value::from(by)), ("code", code.into()), ("address", address.into())])
 }
 
-fn made(client: &Client, fields: &[(&str, Value)]) -> (String, String) {
+fn create_token(client: &Client, fields: &[(&str, Value)]) -> (String, String) {
     let name = [("name", Value::from("n"))];
     let made = client.post("/api/tokens", &Value::map(name.into_iter().chain(fields.iter().cloned()))).expect(201);
     (made.text_at("id"), made.text_at("token"))
 }
 
 #[test]
-fn what_is_refused_is_in_the_log_of_whose_credential_it_was() {
+fn rejected_credentials_are_audited_in_their_organization() {
     everywhere(|place| {
         let server = place.start();
         let (ours, others) = (Organization::new(&server, "acme"), Organization::new(&server, "globex"));
         let vic = ours.member("vic", "viewer");
-        let ((id, token), (other, signs_in)) = (made(&vic, &[]), made(&vic, &[]));
+        let ((id, token), (other, signs_in)) = (create_token(&vic, &[]), create_token(&vic, &[]));
         let vic = server.client(&token);
         vic.put("/api/members/vic", &Value::map([("role", Value::from("owner"))])).expect(403);
         vic.get("/api/audit").expect(403);
@@ -73,7 +73,7 @@ fn what_is_refused_is_in_the_log_of_whose_credential_it_was() {
 }
 
 #[test]
-fn credentials_that_end_in_other_ways_are_known_and_many_refusals_are_some_entries() {
+fn expired_credentials_are_audited_and_repeated_refusals_merged() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let ours = Organization::new(&server, "acme");
@@ -84,7 +84,7 @@ fn credentials_that_end_in_other_ways_are_known_and_many_refusals_are_some_entri
     // The token has expired.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
     let soon = mainspring_kernel::time::rfc3339(now + 1_500);
-    let (id, token) = made(&ours.owner, &[("expiresAt", soon.as_str().into())]);
+    let (id, token) = create_token(&ours.owner, &[("expiresAt", soon.as_str().into())]);
     let short = server.client(&token);
     let over = std::iter::repeat_with(|| short.get("/api/me")).find(|reply| reply.status != 200).unwrap();
     over.expect(401);

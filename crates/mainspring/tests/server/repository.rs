@@ -68,7 +68,7 @@ fn a_folder_is_compared_saved_proposed_and_pruned() {
 }
 
 #[test]
-fn a_set_is_saved_against_the_hashes_that_were_compared() {
+fn a_set_is_saved_only_against_the_compared_hashes() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (owner, caller) = (server.owner(), Caller::owner(&server));
@@ -226,7 +226,7 @@ fn triggers_scenarios_and_the_organization_are_part_of_a_folder() {
 }
 
 #[test]
-fn a_folder_deletes_nothing_without_prune_and_no_kind_that_it_lacks() {
+fn apply_deletes_only_with_prune_and_only_kinds_of_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (owner, caller) = (server.owner(), caller_with_secrets(&server, server.token.as_deref().unwrap()));
@@ -281,7 +281,7 @@ fn sync(client: &Client, fields: Vec<(&str, Value)>) -> super::client::Reply {
 }
 
 #[test]
-fn each_part_is_changed_only_from_the_compared_state_and_with_its_permission() {
+fn each_part_needs_the_compared_state_and_its_permission() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let acme = Organization::new(&server, "acme");

@@ -8,8 +8,8 @@ use mainspring_store::memory::MemoryStore;
 use super::{
     client::{Client, Reply},
     rollouts::{
-        apply, approved, audited, begun, definition, ended, figures, judged, nodes, number, shown, side, started, sync,
-        text, waiting,
+        apply, approved, audited, definition, ended, figures, judged, nodes, number, shown, side, start_rollout,
+        started, sync, text, waiting,
     },
     schedules::Nodes,
     start::start,
@@ -56,7 +56,7 @@ fn signal(client: &Client, id: &str) {
 }
 
 #[test]
-fn a_candidate_that_starts_a_missing_workflow_begins_no_rollout() {
+fn a_candidate_with_a_missing_subworkflow_starts_no_rollout() {
     let nodes = one_node();
     let owner = &nodes.owner;
     sync(owner, "w", definition(1));
@@ -86,7 +86,7 @@ fn starts_that_only_the_candidate_refuses_abort_it() {
     let owner = &nodes.owner;
     sync(owner, "w", with_input("a"));
     let plan = "{percent: 50, minimum: 3, promote: true, compare: {maxFailureRatePercent: 0}}";
-    let rollout = begun(owner, "w", with_input("a, b"), plan);
+    let rollout = start_rollout(owner, "w", with_input("a, b"), plan);
     // Both definitions refuse these.
     for key in 0..20 {
         let reply = start_with(owner, "w", key, "{}").expect(400);
@@ -138,12 +138,12 @@ fn last_refusal(client: &Client, path: &str) -> Value {
 const PROMOTES: &str = "{percent: 99, minimum: 1, promote: true, compare: {maxFailureRatePercent: 100}}";
 
 #[test]
-fn an_automatic_promotion_needs_the_present_rights_of_the_member_who_began() {
+fn an_automatic_promotion_needs_current_rights_of_its_member() {
     let nodes = one_node();
     let owner = &nodes.owner;
     let vera = member(&nodes, "vera");
     sync(&vera, "w", definition(1));
-    let rollout = begun(&vera, "w", definition(2), PROMOTES);
+    let rollout = start_rollout(&vera, "w", definition(2), PROMOTES);
     // The credential is not her own, which the log says.
     for action in ["proposal.approve", "proposal.apply", "workflow.rollout_begin"] {
         let entries = audited(owner, action);
@@ -169,7 +169,7 @@ fn a_refused_promotion_is_shown_and_repeated_after_a_minute() {
     let nodes = one_node();
     let owner = &nodes.owner;
     sync(owner, "w", definition(1));
-    let rollout = begun(owner, "w", definition(2), PROMOTES);
+    let rollout = start_rollout(owner, "w", definition(2), PROMOTES);
     let four_eyes = |is_on: bool| {
         let settings = format!(r#"{{"features": {{"proposal_four_eyes": {is_on}}}}}"#);
         owner.send("PATCH", "/api/organization", &[], Some(&settings)).expect(200);
@@ -186,7 +186,7 @@ fn a_refused_promotion_is_shown_and_repeated_after_a_minute() {
     command.env("MAINSPRING_TOKEN", owner.token());
     let shown = call(command, b"");
     assert!(shown.exit == Some(0) && shown.stdout.contains("refused at"), "{shown:?}");
-    // The cause has gone, and the next attempt waits for its minute.
+    // The cause was removed, and the next attempt waits for its minute.
     four_eyes(false);
     assert_eq!((judged(&nodes), last_refusal(owner, &rollout)), (0, refusal));
     forget_refusals(&nodes);
@@ -204,7 +204,7 @@ fn a_child_that_its_parent_cancels_at_a_timeout_has_failed() {
     let owner = &nodes.owner;
     sync(owner, "kid", definition(1));
     let plan = "{percent: 99, minimum: 1, compare: {maxFailureRatePercent: 0}}";
-    let rollout = begun(owner, "kid", waiting(2), plan);
+    let rollout = start_rollout(owner, "kid", waiting(2), plan);
     // A cancel by a person is no failure of the candidate.
     let by_person = candidates(owner, "kid", 1);
     owner.post(&format!("/api/executions/{}/cancel", by_person[0]), &Value::Map(Map::new())).expect(200);
@@ -235,7 +235,7 @@ fn an_unfinished_execution_of_the_candidate_holds_the_promotion() {
     let nodes = one_node();
     let owner = &nodes.owner;
     sync(owner, "w", definition(1));
-    let rollout = begun(owner, "w", waiting(2), PROMOTES);
+    let rollout = start_rollout(owner, "w", waiting(2), PROMOTES);
     let ids = candidates(owner, "w", 2);
     signal(owner, &ids[0]);
     ended(owner, &ids[0]);
@@ -255,7 +255,7 @@ fn the_minimum_counts_root_executions() {
     let owner = &nodes.owner;
     sync(owner, "kid", definition(1));
     let plan = "{percent: 50, minimum: 2, promote: true, compare: {maxFailureRatePercent: 0}}";
-    let rollout = begun(owner, "kid", definition(2), plan);
+    let rollout = start_rollout(owner, "kid", definition(2), plan);
     let parent =
         "steps: [{id: l, type: loop, forEach: {ref: '@vars.l'}, steps: [{id: c, type: subworkflow, workflow: kid}]}]";
     sync(owner, "par", yaml(parent));

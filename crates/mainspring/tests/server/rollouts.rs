@@ -76,7 +76,7 @@ pub(super) fn apply(client: &Client, proposal: &str, request: &str) -> Reply {
 }
 
 /// Begins a rollout of a definition. Returns its path.
-pub(super) fn begun(client: &Client, workflow: &str, data: Value, rollout: &str) -> String {
+pub(super) fn start_rollout(client: &Client, workflow: &str, data: Value, rollout: &str) -> String {
     let proposal = approved(client, workflow, data);
     let applied = apply(client, &proposal, &format!("rollout: {rollout}")).expect(200).json();
     let id = text(applied.get("workflow").unwrap().get("rollout").unwrap(), "id");
@@ -166,7 +166,7 @@ fn a_thousand_keys_are_divided_and_each_keeps_its_side() {
     on_each_store(1, |nodes, _| {
         let owner = &nodes.owner;
         let stable = sync(owner, "w", definition(1));
-        let rollout = begun(owner, "w", definition(2), "{percent: 10}");
+        let rollout = start_rollout(owner, "w", definition(2), "{percent: 10}");
         let told = owner.get(&rollout).expect(200).json();
         let candidate = text(told.get("candidate").unwrap(), "workflowHash");
         let ids: Vec<String> = (0..1_000).map(|key| started(owner, "w", &key.to_string())).collect();
@@ -207,7 +207,7 @@ fn a_promotion_makes_the_candidate_the_definition() {
         let server = place.start();
         let owner = server.owner();
         let stable = sync(&owner, "w", definition(1));
-        let rollout = begun(&owner, "w", definition(2), "{percent: 50}");
+        let rollout = start_rollout(&owner, "w", definition(2), "{percent: 50}");
         let during = workflow_of(&owner, "w");
         assert_eq!((text(&during, "workflowHash"), text(&during, "version")), (stable.clone(), "1.0.0".into()));
         assert_eq!(text(during.get("rollout").unwrap(), "candidateVersion"), "1.0.1");
@@ -240,7 +240,7 @@ fn a_promotion_makes_the_candidate_the_definition() {
         assert!(detail.get("figures").and_then(|figures| figures.get("candidate")).is_some(), "{detail:?}");
         // The return to the older definition, and another rollout of the same one.
         owner.post("/api/workflows/w/rollback", &Value::map([("workflowHash", Value::from(stable))])).expect(200);
-        let again = begun(&owner, "w", definition(2), "{percent: 50}");
+        let again = start_rollout(&owner, "w", definition(2), "{percent: 50}");
         assert_ne!(again, rollout);
         let told = owner.get(&again).expect(200).json();
         assert_eq!(text(told.get("candidate").unwrap(), "version"), "1.0.1");
@@ -258,7 +258,7 @@ fn a_workflow_with_a_rollout_keeps_its_definition() {
     let owner = server.owner();
     let stable = sync(&owner, "w", definition(1));
     let other = approved(&owner, "w", definition(3));
-    let rollout = begun(&owner, "w", definition(2), "{percent: 10}");
+    let rollout = start_rollout(&owner, "w", definition(2), "{percent: 10}");
     let before = workflow_of(&owner, "w");
     let candidate = text(before.get("rollout").unwrap(), "candidateHash");
     let refused = |reply: Reply| {
@@ -289,7 +289,7 @@ fn a_workflow_with_a_rollout_keeps_its_definition() {
 }
 
 #[test]
-fn plans_are_checked_and_what_a_rollout_excludes_is_refused() {
+fn rollout_plans_are_checked_and_conflicting_changes_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -335,7 +335,7 @@ fn subworkflows_take_the_side_of_their_root() {
         let parent =
             "steps: [{id: a, type: subworkflow, workflow: child}, {id: b, type: subworkflow, workflow: child}]";
         sync(owner, "parent", yaml(parent));
-        let rollout = begun(owner, "child", definition(2), "{percent: 50}");
+        let rollout = start_rollout(owner, "child", definition(2), "{percent: 50}");
         let mut sides = BTreeMap::new();
         for key in 0..20 {
             let id = started(owner, "parent", &key.to_string());
@@ -365,7 +365,7 @@ fn race(server: &Server) {
         let name = format!("w{round}");
         let stable = sync(&owner, &name, definition(1));
         let others: Vec<String> = (0..4).map(|number| approved(&owner, &name, definition(10 + number))).collect();
-        let rollout = begun(&owner, &name, definition(2), "{percent: 50, compare: {maxFailureRatePercent: 1}}");
+        let rollout = start_rollout(&owner, &name, definition(2), "{percent: 50, compare: {maxFailureRatePercent: 1}}");
         let candidate = text(workflow_of(&owner, &name).get("rollout").unwrap(), "candidateHash");
         let statuses: Vec<(usize, u16)> = thread::scope(|scope| {
             let (owner, rollout, others) = (&owner, &rollout, &others);
@@ -407,7 +407,7 @@ fn a_rollout_survives_a_crash() {
         let mut server = place.start();
         let owner = server.owner();
         let stable = sync(&owner, "w", definition(1));
-        let rollout = begun(&owner, "w", definition(2), "{percent: 50, compare: {maxFailureRatePercent: 1}}");
+        let rollout = start_rollout(&owner, "w", definition(2), "{percent: 50, compare: {maxFailureRatePercent: 1}}");
         let first: Vec<_> = (0..12).map(|key| started(&owner, "w", &key.to_string())).collect();
         let sides: Vec<_> = first.iter().map(|id| side(&shown(&owner, id))).collect();
         server.kill();
@@ -437,7 +437,7 @@ fn a_candidate_that_fails_is_aborted_by_one_node_with_its_figures() {
         let owner = &nodes.owner;
         let stable = sync(owner, "w", definition(1));
         let plan = "{percent: 50, minimum: 5, compare: {maxFailureRatePercent: 20}}";
-        let rollout = begun(owner, "w", failing(), plan);
+        let rollout = start_rollout(owner, "w", failing(), plan);
         let (mut failed, mut key) = (0, 0);
         while failed < 5 {
             assert_eq!(judged(nodes), 0, "{failed} of 5");
@@ -474,7 +474,7 @@ fn a_candidate_that_fails_is_aborted_by_one_node_with_its_figures() {
 }
 
 #[test]
-fn a_candidate_that_keeps_its_thresholds_is_promoted_only_if_that_was_chosen() {
+fn a_good_candidate_is_promoted_only_if_configured() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let nodes = nodes(1, store);
     let owner = &nodes.owner;
@@ -483,7 +483,7 @@ fn a_candidate_that_keeps_its_thresholds_is_promoted_only_if_that_was_chosen() {
         sync(owner, &name, definition(1));
         let plan =
             format!("{{percent: 50, minimum: 3, promote: {promotes}, compare: {{maxFailureRatePointsOver: 10}}}}");
-        let rollout = begun(owner, &name, definition(2), &plan);
+        let rollout = start_rollout(owner, &name, definition(2), &plan);
         let mut counts = BTreeMap::from([("stable".to_string(), 0), ("candidate".to_string(), 0)]);
         let mut key = 0;
         while counts.values().any(|count| *count < 3) {
@@ -507,7 +507,7 @@ fn owners_and_admins_decide_and_four_eyes_hold_until_the_promotion() {
     let owner = &ours.owner;
     sync(owner, "w", waiting(1));
     let execution = started(owner, "w", "1");
-    let rollout = begun(owner, "w", waiting(2), "{percent: 50}");
+    let rollout = start_rollout(owner, "w", waiting(2), "{percent: 50}");
     let outsider = Organization::new(&server, "beside").owner;
     for verb in ["promote", "abort"] {
         for role in ["member", "viewer", "agent"] {
@@ -536,7 +536,7 @@ fn rollouts_of_an_organization_are_bounded() {
     for number in 0..20 {
         let name = format!("w{number}");
         sync(&owner, &name, definition(1));
-        rollouts.push(begun(&owner, &name, definition(2), "{percent: 50}"));
+        rollouts.push(start_rollout(&owner, &name, definition(2), "{percent: 50}"));
     }
     sync(&owner, "one", definition(1));
     let proposal = approved(&owner, "one", definition(2));
@@ -547,7 +547,7 @@ fn rollouts_of_an_organization_are_bounded() {
 }
 
 #[test]
-fn a_person_sees_a_bad_effect_on_some_starts_and_takes_it_back() {
+fn a_member_aborts_a_rollout_with_a_bad_effect() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -561,7 +561,7 @@ fn a_person_sees_a_bad_effect_on_some_starts_and_takes_it_back() {
     };
     assert_eq!(run(&["rollout", "show", "w"]).exit, Some(10));
     let refused = run(&["proposals", "apply", "w", id, "--rollout", "10", "--max-cost-ratio", "nan"]);
-    assert!(refused.exit == Some(10) && refused.stderr.contains("no decimal number"), "{refused:?}");
+    assert!(refused.exit == Some(10) && refused.stderr.contains("not a decimal number"), "{refused:?}");
     let applied =
         run(&["proposals", "apply", "w", id, "--rollout", "10", "--minimum", "50", "--max-failure-rate", "60"]);
     assert!(applied.exit == Some(0) && applied.stdout.contains("10% of the starts take 1.0.1"), "{applied:?}");

@@ -215,7 +215,7 @@ pub(super) fn save_ending(owner: &Client) {
     save(owner, "ends", Value::List(vec![Value::map(nothing)]));
 }
 
-fn check_looks(store: Arc<dyn Store>, clock: (&'static AtomicU64, fn() -> u64)) {
+fn check_polls(store: Arc<dyn Store>, clock: (&'static AtomicU64, fn() -> u64)) {
     clock.0.store(parse_rfc3339("2026-02-24T00:00:00Z").unwrap(), Ordering::SeqCst);
     let nodes = Nodes::start(2, store, clock);
     workflows(&nodes.owner);
@@ -248,7 +248,7 @@ fn check_looks(store: Arc<dyn Store>, clock: (&'static AtomicU64, fn() -> u64)) 
 #[test]
 fn a_tick_that_two_nodes_find_starts_one_execution() {
     static NOW: AtomicU64 = AtomicU64::new(0);
-    check_looks(Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
+    check_polls(Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn a_tick_that_two_nodes_find_starts_one_execution_on_postgresql() {
     let server = postgres::Server::start(options).unwrap();
     let scratch = server.scratch();
     let store = PostgresStore::open(&scratch.address()).unwrap();
-    check_looks(Arc::new(store), (&NOW, || NOW.load(Ordering::SeqCst)));
+    check_polls(Arc::new(store), (&NOW, || NOW.load(Ordering::SeqCst)));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn overlapping_and_missed_ticks_follow_the_settings() {
 }
 
 #[test]
-fn a_schedule_of_a_removed_owner_stops_and_says_so() {
+fn a_schedule_of_a_removed_owner_stops_with_a_reason() {
     static NOW: AtomicU64 = AtomicU64::new(0);
     NOW.store(parse_rfc3339("2026-02-24T09:59:30Z").unwrap(), Ordering::SeqCst);
     let nodes = Nodes::start(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));

@@ -9,7 +9,7 @@ use mainspring_kernel::value::{Map, Value};
 
 use super::{
     client::Client,
-    escapes::{run, running, said, until},
+    escapes::{output_of, run, running, until},
     process::Server,
     start::{save, start},
 };
@@ -31,7 +31,7 @@ fn steps_of(client: &Client, workflow: &str, steps: Vec<Value>) -> Vec<Value> {
 
 /// The standard output of a step.
 fn printed(steps: &[Value], name: &str) -> String {
-    let told = said(steps, name);
+    let told = output_of(steps, name);
     told.split("\"stdout\":\"").nth(1).and_then(|told| told.split('"').next()).unwrap_or_default().to_owned()
 }
 
@@ -45,12 +45,12 @@ fn shown_folder() -> Option<tempfile::TempDir> {
 }
 
 #[test]
-fn the_server_s_files_are_not_seen_in_folders_that_scripts_are_shown() {
+fn server_files_in_mounted_folders_are_hidden() {
     let Some(folder) = shown_folder() else { return };
     let environment = [("MAINSPRING_SCRIPTS_KEEP_MINUTES", "60")];
     let server = Server::start_as(folder.path(), "data", &[], &environment);
     let (_, laid) = run(&server.owner(), "prey", &[("lay", "echo tr3asure > secret; pwd")]);
-    let laid = said(&laid, "lay");
+    let laid = output_of(&laid, "lay");
     let other = laid.split('"').find_map(|text| text.strip_suffix("\\n")).expect("its folder").to_owned();
     assert!(Path::new(&other).join("secret").exists(), "{laid}");
     let root = folder.path();
@@ -71,14 +71,14 @@ fn the_server_s_files_are_not_seen_in_folders_that_scripts_are_shown() {
     let scripts: Vec<_> = tries.iter().map(|(name, script)| (*name, script.as_str())).collect();
     let (_, steps) = run(&server.owner(), "hunter", &scripts);
     for (name, _) in &tries[..7] {
-        assert_eq!(printed(&steps, name), "contained\\n", "{}", said(&steps, name));
+        assert_eq!(printed(&steps, name), "contained\\n", "{}", output_of(&steps, name));
     }
-    assert!(said(&steps, "own").contains("mine"), "{steps:?}");
+    assert!(output_of(&steps, "own").contains("mine"), "{steps:?}");
 }
 
 /// A file cannot be hidden reliably. If the key is in a folder that containers show, scripts are off.
 #[test]
-fn a_key_in_a_folder_that_scripts_are_shown_turns_scripts_off() {
+fn a_key_in_a_mounted_folder_disables_scripts() {
     let Some(shown) = shown_folder() else { return };
     let folder = tempfile::tempdir().unwrap();
     let key = shown.path().join("key");
@@ -86,18 +86,18 @@ fn a_key_in_a_folder_that_scripts_are_shown_turns_scripts_off() {
     let mut server = Server::start_as(folder.path(), "data", &[], &environment);
     let owner = server.token.clone().unwrap();
     let (_, steps) = run(&server.client(&owner), "first", &[("read", &format!("wc -c '{}'", key.display()))]);
-    let told = said(&steps, "read");
+    let told = output_of(&steps, "read");
     assert!(told.contains("Permission denied"), "it was made after the trial, and is covered: {told}");
     server.stop();
     let server = Server::start_as(folder.path(), "data", &[], &environment);
     let (_, steps) = run(&server.client(&owner), "second", &[("read", "echo ran")]);
-    let told = said(&steps, "read");
+    let told = output_of(&steps, "read");
     assert!(told.contains("scripts_off") && told.contains("move it"), "{told}");
 }
 
 /// A preloaded library of a step is not loaded by the programs that build the container.
 #[test]
-fn a_preloaded_library_reaches_no_wall() {
+fn a_preloaded_library_does_not_escape_the_container() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let key = folder.path().join(".config/mainspring/key");
@@ -114,14 +114,14 @@ fn a_preloaded_library_reaches_no_wall() {
         step("see", &[("command", "ls".into())]),
     ];
     let steps = steps_of(&server.owner(), "preload", steps);
-    let told = said(&steps, "see");
+    let told = output_of(&steps, "see");
     assert!(key.exists() && told.contains("loaded"), "the library was never loaded: {steps:?}");
     assert!(!told.contains("escaped"), "{told}");
 }
 
 /// A link in the workspace reveals nothing about the host.
 #[test]
-fn a_working_folder_behind_a_link_tells_nothing() {
+fn a_symlinked_working_folder_reveals_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let links =
@@ -132,39 +132,39 @@ fn a_working_folder_behind_a_link_tells_nothing() {
     let steps = steps.chain([at("absolute", "/root"), at("nowhere", "/nowhere")]).collect();
     let steps = steps_of(&server.owner(), "links", steps);
     for name in ["there", "gone", "up"] {
-        let told = said(&steps, name);
+        let told = output_of(&steps, name);
         assert!(told.contains("cwd_outside_workspace") && !told.contains("/root"), "{told}");
         assert!(told.contains(&format!("`cwd` {name} is not in the workspace")), "{told}");
     }
     for name in ["absolute", "nowhere"] {
-        assert!(said(&steps, name).contains("cwd_outside_workspace"), "{steps:?}");
+        assert!(output_of(&steps, name).contains("cwd_outside_workspace"), "{steps:?}");
     }
     for name in ["back", "near", "in"] {
-        assert!(said(&steps, name).contains("/in\\n"), "{}", said(&steps, name));
+        assert!(output_of(&steps, name).contains("/in\\n"), "{}", output_of(&steps, name));
     }
-    assert!(said(&steps, "missing").contains("bash_missing_cwd"), "{steps:?}");
+    assert!(output_of(&steps, "missing").contains("bash_missing_cwd"), "{steps:?}");
 }
 
 /// A folder tree that is too deep is found when the script has ended, since periodic checks rarely see it in so
 /// short a time.
 #[test]
-fn a_workspace_is_settled_when_its_script_has_ended() {
+fn a_workspace_is_checked_after_its_script() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let deep = "mkdir closed; echo kept > kept; perl -e 'chdir \"closed\"; for (1..300) { mkdir \"d\" x 99 or die; \
                 chdir \"d\" x 99 or die } print \"made\"'; chmod 000 closed";
     let (_, steps) = run(&server.owner(), "deep", &[("deep", deep), ("after", "cat kept; find . | wc -l")]);
-    let told = said(&steps, "deep");
+    let told = output_of(&steps, "deep");
     assert!(told.contains("script_limit_exceeded") && told.contains("more than 100 deep"), "{told}");
     println!("it printed {:?}", printed(&steps, "deep"));
-    assert!(printed(&steps, "after").starts_with("kept\\n"), "{}", said(&steps, "after"));
-    assert!(!said(&steps, "after").contains("script_limit"), "{}", said(&steps, "after"));
+    assert!(printed(&steps, "after").starts_with("kept\\n"), "{}", output_of(&steps, "after"));
+    assert!(!output_of(&steps, "after").contains("script_limit"), "{}", output_of(&steps, "after"));
 }
 
 /// Names of removed folders that a script guesses do not prevent the removal, and its `PATH` reveals nothing about
 /// the host.
 #[test]
-fn folders_in_the_way_stop_no_removal() {
+fn existing_folders_do_not_prevent_a_removal() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let deep = "mkdir -p .mainspring-removed-{0..6}-0/x; mkdir way; cd way; perl -e 'for (1..330) { mkdir \"d\" or die; \
@@ -172,9 +172,9 @@ fn folders_in_the_way_stop_no_removal() {
     let path = "for f in ${PATH//:/ }; do [ -d \"$f\" ] || case $f in /usr/*|/bin|/sbin) ;; *) echo \"told $f\";; esac; done; \
                 echo seen; cd way; find . | wc -l";
     let (_, steps) = run(&server.owner(), "deep", &[("deep", deep), ("after", path)]);
-    let told = said(&steps, "deep");
+    let told = output_of(&steps, "deep");
     assert!(told.contains("more than 100 deep") && !told.contains("cannot be removed"), "{told}");
-    let after = said(&steps, "after");
+    let after = output_of(&steps, "after");
     assert!(printed(&steps, "after").starts_with("seen") && !after.contains("script_limit"), "{after}");
 }
 
@@ -185,7 +185,7 @@ fn memory_of_several_processes_is_counted_together() {
     let one = "/usr/bin/python3 -c 'import time; x = b\"x\" * (1200 << 20); time.sleep(600)'";
     let memory = format!("for i in 1 2 3; do {one} & done; wait; echo survived");
     let (_, steps) = run(&server.owner(), "greedy", &[("memory", memory.as_str())]);
-    let told = said(&steps, "memory");
+    let told = output_of(&steps, "memory");
     assert!(told.contains("script_limit_exceeded") && told.contains("memory"), "{told}");
 }
 
@@ -196,9 +196,13 @@ fn entries_of_a_workspace_are_bounded() {
     let server = Server::start(folder.path());
     let files = "mkdir -m 300 hidden; perl -e 'for (1..500001) { symlink(\"x\", \"hidden/$_\") or die }'; echo made";
     let (_, steps) = run(&server.owner(), "greedy", &[("files", files), ("after", "echo fine > file")]);
-    let told = said(&steps, "files");
+    let told = output_of(&steps, "files");
     assert!(told.contains("script_limit_exceeded") && told.contains("files and folders"), "{told}");
-    assert!(!said(&steps, "after").contains("script_limit"), "what was too much is gone: {}", said(&steps, "after"));
+    assert!(
+        !output_of(&steps, "after").contains("script_limit"),
+        "what was too much is gone: {}",
+        output_of(&steps, "after")
+    );
 }
 
 /// Memory files count for their container, even if no process has them open or they are in flight on a socket.
@@ -219,13 +223,13 @@ for number in range(5):
 print("ESCAPED")
 X"#;
     let (_, steps) = run(&server.owner(), "memory", &[("files", script)]);
-    let told = said(&steps, "files");
+    let told = output_of(&steps, "files");
     assert_eq!(printed(&steps, "files"), "", "{told}");
 }
 
 /// Memory that belongs to no process, without control groups to count it.
 #[test]
-fn memory_that_nobody_counts_is_refused_without_control_groups() {
+fn uncounted_memory_is_refused_without_control_groups() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_as_nobody(folder.path());
     let script = r#"/usr/bin/python3 - <<'X'
@@ -249,9 +253,9 @@ head -c 3 /dev/zero | od -An -tx1"#;
         return;
     }
     for name in ["anonymous", "zero", "file", "semaphores", "queue"] {
-        assert!(told.contains(&format!("{name} refused")), "{}", said(&steps, "take"));
+        assert!(told.contains(&format!("{name} refused")), "{}", output_of(&steps, "take"));
     }
-    assert!(told.contains("private had") && told.contains("00 00 00"), "{}", said(&steps, "take"));
+    assert!(told.contains("private had") && told.contains("00 00 00"), "{}", output_of(&steps, "take"));
 }
 
 fn score_of(process: &str) -> String {
@@ -260,13 +264,13 @@ fn score_of(process: &str) -> String {
 
 /// If memory or processor time is short, scripts and workflow code yield to the server.
 #[test]
-fn scripts_go_before_their_server() {
+fn scripts_are_killed_before_their_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
     let script = "cat /proc/self/oom_score_adj /proc/1/oom_score_adj; nice";
     let (_, steps) = run(&owner, "see", &[("see", script)]);
-    assert_eq!(printed(&steps, "see"), "1000\\n1000\\n19\\n", "{}", said(&steps, "see"));
+    assert_eq!(printed(&steps, "see"), "1000\\n1000\\n19\\n", "{}", output_of(&steps, "see"));
     let code = [("id", "code"), ("type", "code"), ("code", "export default function () { return 1; }")]
         .map(|(key, value)| (key, Value::from(value)));
     steps_of(&owner, "code", vec![Value::map(code)]);
@@ -285,10 +289,10 @@ fn bytes_of_a_workspace_are_bounded() {
     let server = Server::start(folder.path());
     let write = "mkdir -m 300 x; for i in 1 2 3 4 5 6; do dd if=/dev/zero of=x/f$i bs=1M count=2000 status=none; done; echo wrote";
     let (_, steps) = run(&server.owner(), "writer", &[("write", write), ("after", "chmod 700 x; du -sm x")]);
-    let told = said(&steps, "write");
+    let told = output_of(&steps, "write");
     assert!(told.contains("script_limit_exceeded") && told.contains("workspace holds"), "{told}");
-    println!("{}", said(&steps, "after"));
-    assert!(!said(&steps, "after").contains("script_limit"), "{steps:?}");
+    println!("{}", output_of(&steps, "after"));
+    assert!(!output_of(&steps, "after").contains("script_limit"), "{steps:?}");
 }
 
 /// The memory control group of a process, in either version of control groups.
@@ -330,7 +334,7 @@ fn workspaces(folder: &Path) -> Vec<PathBuf> {
 
 /// A server removes workspaces at its start and periodically.
 #[test]
-fn workspaces_go_with_their_execution() {
+fn workspaces_are_removed_with_their_execution() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start_with(folder.path(), &["--scripts-keep-minutes", "5"]);
     let owner = server.owner();

@@ -5,7 +5,7 @@ use mainspring_kernel::value::Value;
 use super::process::{Organization, Server, everywhere};
 
 #[test]
-fn a_cookie_stands_for_its_token_and_ends_with_it() {
+fn a_cookie_is_valid_as_long_as_its_token() {
     everywhere(|place| {
         let mut server = place.start();
         let token = server.token.clone().unwrap();

@@ -38,7 +38,7 @@ fn eventually<T>(look: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn an_execution_shows_what_is_asked_for_and_nothing_more() {
+fn an_execution_shows_only_the_requested_fields() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -80,7 +80,7 @@ fn an_execution_shows_what_is_asked_for_and_nothing_more() {
 }
 
 #[test]
-fn a_list_says_names_and_why_executions_ended() {
+fn a_list_shows_names_and_errors() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();

@@ -36,7 +36,7 @@ fn named(name: &str) -> Map {
 }
 
 #[test]
-fn an_execution_runs_to_its_end_and_keeps_what_it_began_with() {
+fn an_execution_keeps_its_definition_until_its_end() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();
@@ -68,7 +68,7 @@ fn an_execution_runs_to_its_end_and_keeps_what_it_began_with() {
 }
 
 #[test]
-fn values_of_every_kind_come_in_and_go_out() {
+fn values_of_every_kind_round_trip() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -95,7 +95,7 @@ fn values_of_every_kind_come_in_and_go_out() {
 }
 
 #[test]
-fn a_repeat_gives_the_first_whatever_else_it_says() {
+fn a_repeated_request_returns_the_first_execution() {
     everywhere(|place| {
         let mut server = place.start();
         let owner = server.owner();
@@ -124,7 +124,7 @@ fn of(reply: &Reply, key: &str) -> Value {
 
 /// The first response has no results yet. A repeat shows the current status to callers who may see it.
 #[test]
-fn the_answer_to_a_start_is_the_envelope_of_what_was_started() {
+fn a_start_returns_the_envelope_of_its_execution() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -177,7 +177,7 @@ fn the_answer_to_a_start_is_the_envelope_of_what_was_started() {
 }
 
 #[test]
-fn a_repeat_gives_the_first_also_where_its_slug_means_several_by_now() {
+fn a_repeated_request_works_with_an_ambiguous_slug() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -199,7 +199,7 @@ fn a_repeat_gives_the_first_also_where_its_slug_means_several_by_now() {
 }
 
 #[test]
-fn what_is_turned_off_starts_nothing() {
+fn a_disabled_organization_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -211,7 +211,7 @@ fn what_is_turned_off_starts_nothing() {
 }
 
 #[test]
-fn many_starts_of_few_requests_are_few_executions() {
+fn repeated_starts_create_one_execution_per_request() {
     everywhere(|place| {
         const REQUESTS: usize = 40;
         const CLIENTS: usize = 8;

@@ -10,7 +10,7 @@ use super::{
 };
 
 #[test]
-fn a_certificate_is_checked_by_those_who_are_trusted() {
+fn certificates_are_checked_against_trusted_authorities() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let (url, certificate) = before(&server.address);

@@ -128,7 +128,7 @@ fn escapes(bench: &Bench, other_workspace: &str, port: u16) -> Vec<String> {
 const WAITS: &str = "[{id: gate, type: approval}]";
 
 #[test]
-fn a_contained_tool_server_works_and_sees_its_own_workspace_alone() {
+fn a_contained_tool_server_sees_only_its_workspace() {
     let bench = Bench::new("contained");
     let first = bench.run("first", &["echo theirs > mine && cat mine && pwd && echo $MINE"], WAITS);
     assert_eq!(first.status, "waiting_approval", "{}", first.steps);
@@ -149,7 +149,7 @@ fn a_contained_tool_server_works_and_sees_its_own_workspace_alone() {
 
 /// The same commands succeed without a container, so they can show a leak.
 #[test]
-fn an_uncontained_tool_server_sees_what_its_user_does() {
+fn an_uncontained_tool_server_sees_all_files_of_its_user() {
     let bench = Bench::new("uncontained");
     let first = bench.run("first", &["echo theirs > mine"], WAITS);
     assert_eq!(first.status, "waiting_approval", "{}", first.steps);
@@ -164,7 +164,7 @@ fn an_uncontained_tool_server_sees_what_its_user_does() {
 /// Many programs run code of their working directory, and workflows choose the files of the workspace. The values of secrets
 /// would go to that code.
 #[test]
-fn a_contained_tool_server_with_secrets_begins_outside_of_the_workspace() {
+fn a_tool_server_with_secrets_starts_outside_of_the_workspace() {
     let secret = || Value::map([("TOKEN", Value::map([("secret", "TOKEN".into())]))]);
     let bench = Bench::with("contained", &[("env", secret())]);
     let here = "[{id: plant, type: bash, command: 'echo planted > here'}]";
@@ -215,7 +215,7 @@ fn a_tool_needs_no_permission_for_scripts() {
 }
 
 #[test]
-fn a_program_that_the_container_does_not_show_is_named_with_the_remedy() {
+fn a_program_missing_in_the_container_is_named_with_help() {
     let folder = tempfile::tempdir().unwrap();
     let tool = folder.path().join("tool");
     fs::write(&tool, "#!/bin/sh\nexit 0\n").unwrap();
@@ -255,7 +255,7 @@ fn a_contained_tool_server_ends_with_a_killed_server() {
 }
 
 #[test]
-fn doctor_says_how_tool_servers_run() {
+fn doctor_shows_the_mode_of_tool_servers() {
     let bench = Bench::new("contained");
     let doctor = |mode: &str| {
         let mut doctor = Command::new(MAINSPRING);

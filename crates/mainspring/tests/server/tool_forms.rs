@@ -61,7 +61,7 @@ impl Bench {
     }
 
     /// Starts a call, and returns the execution once it asks.
-    fn asked(&self, client: &Client, workflow: &str, more: &str) -> String {
+    fn start_until_form(&self, client: &Client, workflow: &str, more: &str) -> String {
         let step = format!("[{{id: greet, type: tool, tool: desk.greet, retry: {{maxAttempts: 1}}{more}}}]");
         save(client, workflow, yaml(&step));
         let id = start(client, workflow, workflow, Map::new()).expect(202).text_at("executionId");
@@ -101,7 +101,7 @@ fn named(name: Value) -> (&'static str, Value) {
 fn a_form_is_answered_over_the_api_with_content_that_fits() {
     let bench = Bench::new();
     let owner = bench.server.owner();
-    let id = bench.asked(&owner, "greets", "");
+    let id = bench.start_until_form(&owner, "greets", "");
     let seen = owner.get(&format!("/api/executions/{id}")).expect(200);
     assert!(seen.text.contains(r#""purpose":"form""#) && seen.text.contains("Who?"), "{seen:?}");
     let proto = Value::map([("name", "Ann".into()), ("__proto__", Value::map([("admin", true.into())]))]);
@@ -133,7 +133,7 @@ fn a_form_is_answered_over_the_api_with_content_that_fits() {
 fn a_canceled_execution_ends_the_call_that_waits_for_a_form() {
     let bench = Bench::new();
     let owner = bench.server.owner();
-    let id = bench.asked(&owner, "greets", "");
+    let id = bench.start_until_form(&owner, "greets", "");
     owner.post(&format!("/api/executions/{id}/cancel"), &Value::map([("reason", "enough".into())])).expect(200);
     let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200);
     assert_eq!(ended.text_at("status"), "cancelled", "{ended:?}");
@@ -148,7 +148,7 @@ fn a_canceled_execution_ends_the_call_that_waits_for_a_form() {
 fn an_answer_after_a_kill_of_the_server_is_not_lost_silently() {
     let mut bench = Bench::new();
     let owner = bench.server.owner();
-    let id = bench.asked(&owner, "greets", ", onInterrupted: fail");
+    let id = bench.start_until_form(&owner, "greets", ", onInterrupted: fail");
     bench.server.kill();
     let token = bench.server.token.clone().unwrap();
     bench.server = started(&bench.folder);

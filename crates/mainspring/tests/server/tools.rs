@@ -117,7 +117,7 @@ fn the_rules_of_an_organization_are_its_own() {
 
 /// The processes of tool servers have no more rights than scripts.
 #[test]
-fn a_tool_server_is_no_process_where_scripts_are_none() {
+fn tool_servers_do_not_start_if_scripts_are_off() {
     let bench = Bench::new("off");
     let owner = bench.server.owner();
     save(&owner, "reads", tool("shop.get", "{}"));

@@ -1,4 +1,4 @@
-//! Servers that are gone, disconnect, or send invalid responses: the command line reports it, loses nothing, and
+//! Servers that have exited, disconnect, or send invalid responses: the command line reports it, loses nothing, and
 //! interprets no control characters.
 
 use std::net::TcpListener;
@@ -31,7 +31,7 @@ fn answer(status: &str, more: &str, body: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_server_that_is_gone_is_said_to_be() {
+fn an_unreachable_server_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -44,12 +44,12 @@ fn a_server_that_is_gone_is_said_to_be() {
 }
 
 #[test]
-fn nonsense_is_not_understood_and_not_obeyed() {
+fn invalid_responses_are_errors_and_are_escaped() {
     let html = "<html>\u{1b}[2J</html>";
     for (said, exit, words) in [
         (b"\x00\xff\xfe garbage".to_vec(), 40, "no response from the server"),
         (Vec::new(), 40, "no response from the server"),
-        (answer("200 OK", "", html), 40, "its answer is no JSON"),
+        (answer("200 OK", "", html), 40, "its response is not JSON"),
         (answer("502 Bad Gateway", "", html), 40, "status 502"),
         (answer("200 OK", "", "[]"), 40, "`executions` of a page of executions is not a list"),
         (
@@ -76,7 +76,7 @@ fn nonsense_is_not_understood_and_not_obeyed() {
 }
 
 #[test]
-fn a_list_that_goes_round_in_a_circle_has_an_end() {
+fn a_cyclic_list_ends() {
     let row = r#"{"id": "a", "status": "running", "workflowHash": "h", "triggerType": "manual", "startedAt": "2026-01-01T00:00:00.000Z"}"#;
     let between =
         Between::saying(&answer("200 OK", "", &format!("{{\"executions\": [{row}], \"nextCursor\": \"c\"}}")));
@@ -85,7 +85,7 @@ fn a_list_that_goes_round_in_a_circle_has_an_end() {
 }
 
 #[test]
-fn who_is_turned_away_comes_again() {
+fn rate_limited_requests_are_retried() {
     let away =
         answer("429 Too Many Requests", "retry-after: 0\r\n", "{\"error\": \"Full.\", \"code\": \"RATE_LIMITED\"}");
     let (_folder, _server, between, caller) =
@@ -95,7 +95,7 @@ fn who_is_turned_away_comes_again() {
             },
         );
     caller.fine(&["run", "ship", "--detach", "--var", "name=Ada"]);
-    assert_eq!(between.seen("/manual/run").len(), 3);
+    assert_eq!(between.requests_with("/manual/run").len(), 3);
     let full =
         answer("429 Too Many Requests", "retry-after: 3600\r\n", "{\"error\": \"Full.\", \"code\": \"RATE_LIMITED\"}");
     let full = Between::saying(&full);
@@ -103,21 +103,21 @@ fn who_is_turned_away_comes_again() {
 }
 
 #[test]
-fn a_start_whose_answer_is_lost_is_sent_again_and_starts_once() {
+fn a_start_with_a_lost_response_is_repeated_and_starts_once() {
     let (_folder, _server, between, caller) =
         behind(|head, before| if head.contains("/manual/run") && before == 0 { Fault::Swallow } else { Fault::Pass });
     caller.fine(&["run", "ship", "--detach", "--var", "name=Ada"]);
-    assert_eq!(between.seen("/manual/run").len(), 2);
+    assert_eq!(between.requests_with("/manual/run").len(), 2);
     assert_eq!(caller.fine(&["list", "--json"]).lines().count(), 1);
 }
 
 #[test]
-fn a_decision_whose_answer_is_lost_is_not_sent_again() {
+fn a_decision_with_a_lost_response_is_not_repeated() {
     let (_folder, _server, between, caller) =
         behind(|head, _| if head.contains("/approve ") { Fault::Swallow } else { Fault::Pass });
     caller.fine(&["run", "ship", "--var", "name=Ada"]);
     caller.refused(&["approve", "last"], 40, &["the result is unknown", "`mainspring show ID`"]);
-    assert_eq!(between.seen("/approve ").len(), 1);
+    assert_eq!(between.requests_with("/approve ").len(), 1);
     assert!(caller.fine(&["tail", "last"]).contains("approve by owner"), "the server has taken it");
 }
 
@@ -133,24 +133,24 @@ fn a_broken_stream_resumes_after_the_last_event() {
     for line in ["✓ greet", "? ask", "! ask  approve by owner", "✓ ask", "✓ last"] {
         assert_eq!(ran.stdout.matches(line).count(), 1, "{line:?} once: {}", ran.stdout);
     }
-    let streams = between.seen("/events");
+    let streams = between.requests_with("/events");
     assert!(streams.len() >= 3 && !streams[0].contains("last-event-id"), "{streams:?}");
     assert!(streams[1].contains("last-event-id: 0.0") && streams[2].contains("last-event-id: "), "{streams:?}");
     assert_ne!(streams[1], streams[2], "the second one brought something");
 }
 
 #[test]
-fn a_connection_that_stays_lost_is_said_to_be() {
+fn a_lost_connection_is_reported_once() {
     let (_folder, _server, between, caller) =
         behind(|head, before| if head.contains("/events") && before < 4 { Fault::Swallow } else { Fault::Pass });
     let ran = caller.call(&["run", "ship", "--yes", "--var", "name=Ada"]);
     assert!(ran.exit == Some(0) && ran.stdout.contains("✓ last"), "{ran:?}");
     assert_eq!(ran.stderr.matches("is lost; trying again").count(), 1, "{ran:?}");
-    assert_eq!(between.seen("/events").len(), 5);
+    assert_eq!(between.requests_with("/events").len(), 5);
 }
 
 #[test]
-fn what_was_seen_is_not_shown_again() {
+fn repeated_events_are_not_printed_again() {
     let (_folder, server, _between, caller) = behind(|_, _| Fault::Pass);
     let id = caller.call(&["run", "ship", "--yes", "--json", "--var", "name=Ada"]).text("executionId");
     // A server that ignores `Last-Event-ID` and sends all events again.
@@ -164,14 +164,14 @@ fn what_was_seen_is_not_shown_again() {
         _ => Fault::Pass,
     });
     let seen = Caller::new(&between.address, server.token.as_deref().unwrap()).fine(&["tail", &id]);
-    assert!(between.seen("/events").len() == 2 && seen.contains("✓ last"), "{seen}");
+    assert!(between.requests_with("/events").len() == 2 && seen.contains("✓ last"), "{seen}");
     for line in ["✓ greet", "? ask", "✓ ask"] {
         assert_eq!(seen.matches(line).count(), 1, "{line:?} once: {seen}");
     }
 }
 
 #[test]
-fn a_chain_that_was_changed_on_its_way_does_not_verify() {
+fn a_chain_changed_in_transit_does_not_verify() {
     let (_folder, server, _between, caller) = behind(|_, _| Fault::Pass);
     let id = caller.call(&["run", "ship", "--detach", "--json", "--var", "name=Ada"]).text("executionId");
     caller.fine(&["tail", &id]);

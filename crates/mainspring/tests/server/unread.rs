@@ -129,7 +129,7 @@ impl Unread {
 }
 
 #[test]
-fn anonymous_clients_that_read_nothing_block_neither_health_nor_tenants() {
+fn stalled_anonymous_clients_block_neither_health_nor_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let [ours, theirs] = ["acme", "globex"].map(|id| Organization::new(&server, id));
@@ -170,7 +170,7 @@ fn save_large(owner: &Client) {
 }
 
 #[test]
-fn an_export_breaks_off_when_its_reader_is_removed() {
+fn an_export_ends_when_its_reader_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -200,7 +200,7 @@ fn an_export_breaks_off_when_its_reader_is_removed() {
 }
 
 #[test]
-fn a_member_who_reads_nothing_leaves_memory_to_its_organization() {
+fn a_stalled_member_leaves_memory_to_its_organization() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -234,7 +234,7 @@ fn a_connection_processes_few_requests_until_it_is_authenticated() {
 }
 
 #[test]
-fn a_connection_whose_requests_are_turned_away_is_closed() {
+fn a_connection_with_rejected_requests_is_closed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let owner = server.owner();
@@ -253,7 +253,7 @@ fn a_connection_whose_requests_are_turned_away_is_closed() {
 }
 
 #[test]
-fn watchers_of_a_member_leave_places_to_others() {
+fn watchers_of_a_member_leave_slots_to_others() {
     let folder = tempfile::tempdir().unwrap();
     // The limit of open files leaves 64 connections.
     let server = Server::start_with_files(folder.path(), 384);

@@ -23,7 +23,7 @@ fn call(folder: &std::path::Path, arguments: &[&str], variables: &[(&str, &str)]
 }
 
 #[test]
-fn one_server_at_a_time_and_one_owner_for_ever() {
+fn one_server_runs_per_folder_and_the_owner_is_permanent() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path());
     let me = server.owner().get("/api/me").expect(200);
@@ -48,7 +48,7 @@ fn one_server_at_a_time_and_one_owner_for_ever() {
 }
 
 #[test]
-fn a_folder_that_came_open_again_is_closed_with_all_that_a_server_leaves_in_it() {
+fn an_opened_folder_is_closed_with_all_its_files() {
     use std::{fs, os::unix::fs::PermissionsExt};
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path());
@@ -66,7 +66,7 @@ fn a_folder_that_came_open_again_is_closed_with_all_that_a_server_leaves_in_it()
 }
 
 #[test]
-fn a_watcher_does_not_delay_shutdown_and_waiting_executions_continue_at_the_next_server() {
+fn watchers_do_not_delay_shutdown_and_executions_continue() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path());
     let (owner, token) = (server.owner(), server.token.clone().unwrap());
@@ -82,7 +82,7 @@ fn a_watcher_does_not_delay_shutdown_and_waiting_executions_continue_at_the_next
 }
 
 #[test]
-fn each_setting_says_where_it_came_from() {
+fn each_setting_shows_its_origin() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("settings.yaml");
     std::fs::write(&file, "listen: 127.0.0.1:7001\nleaseSeconds: 20\nbaseUrl: https://flows.example.com/\n").unwrap();
@@ -124,7 +124,7 @@ fn each_setting_says_where_it_came_from() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_in_one_form() {
+fn unreadable_requests_have_one_error_format() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -152,7 +152,7 @@ fn what_cannot_be_read_is_refused_in_one_form() {
 }
 
 #[test]
-fn an_edit_of_what_has_changed_since_is_refused() {
+fn a_stale_edit_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -180,7 +180,7 @@ fn an_edit_of_what_has_changed_since_is_refused() {
 
 /// Output that is no terminal may be a log, which is stored and read by others.
 #[test]
-fn the_first_token_is_shown_by_a_terminal_and_else_in_a_file_of_the_owners_own() {
+fn the_first_token_goes_to_a_terminal_or_a_private_file() {
     let folder = tempfile::tempdir().unwrap();
     // A file of a deleted store exists, readable by everyone.
     let file = folder.path().join("data/first-token");
@@ -207,7 +207,7 @@ fn the_first_token_is_shown_by_a_terminal_and_else_in_a_file_of_the_owners_own()
 }
 
 #[test]
-fn a_password_is_not_for_the_command_line() {
+fn passwords_on_the_command_line_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for address in ["postgres://ada:s3cret@h/d", "postgres://ada@h/d?password=s3cret"] {
         for arguments in

@@ -124,7 +124,7 @@ fn send(call: &Value, people: &People, names: &Names) -> Reply {
             session = people.ours.session_of(names.get("ex").expect("the execution is saved as `ex`"));
             &session
         }
-        who => panic!("nobody is called {who}"),
+        who => panic!("unknown person {who}"),
     };
     let body = match (call.get("body"), call.get("raw_body")) {
         (Some(body), _) => Some(named(&compact(body), names)),

@@ -37,7 +37,7 @@ fn signal() -> Value {
 
 /// The envelope of the first specification (6.2, 6.5), with steps as on the command line.
 #[test]
-fn a_start_that_is_waited_for_is_answered_with_the_envelope() {
+fn an_awaited_start_returns_the_envelope() {
     everywhere(|place| {
         let server = place.start();
         let ours = Organization::new(&server, "acme");
@@ -79,7 +79,7 @@ fn a_start_that_is_waited_for_is_answered_with_the_envelope() {
 }
 
 #[test]
-fn a_wait_is_bounded_and_whoever_may_not_see_executions_starts_nothing_by_it() {
+fn a_wait_is_bounded_and_needs_the_read_permission() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
@@ -121,7 +121,7 @@ fn go(owner: &Client, id: &str) {
 }
 
 #[test]
-fn who_was_revoked_while_waiting_sees_nothing() {
+fn a_credential_revoked_during_a_wait_gets_no_result() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -153,7 +153,7 @@ fn who_was_revoked_while_waiting_sees_nothing() {
 }
 
 #[test]
-fn who_waits_holds_up_no_other_body() {
+fn waiting_requests_do_not_block_other_bodies() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -174,7 +174,7 @@ fn who_waits_holds_up_no_other_body() {
 }
 
 #[test]
-fn a_repeat_shows_variables_to_who_may_see_executions() {
+fn a_repeat_shows_variables_only_with_the_read_permission() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -193,7 +193,7 @@ fn policy(bounds: &[(&str, Value)]) -> Value {
 }
 
 #[test]
-fn an_execution_has_the_bounds_that_its_start_asks_for() {
+fn an_execution_has_the_bounds_of_its_start_request() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -222,7 +222,7 @@ fn an_execution_has_the_bounds_that_its_start_asks_for() {
 }
 
 #[test]
-fn bounds_that_cannot_be_are_refused_and_those_of_the_definition_hold() {
+fn invalid_bounds_are_refused_and_those_of_the_definition_apply() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();

@@ -151,7 +151,7 @@ fn outcomes_are_logged_and_a_delivery_can_be_repeated() {
     assert_eq!(refused.text_at("code"), "WORKFLOW_DISABLED");
 }
 
-/// Stripe signs each retry anew, with the time of the retry.
+/// Stripe signs each retry again, with the time of the retry.
 #[test]
 fn a_retry_with_another_time_starts_nothing() {
     static NOW: AtomicU64 = AtomicU64::new(1_771_929_000_000);

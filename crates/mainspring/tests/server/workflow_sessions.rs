@@ -7,7 +7,7 @@ use mainspring_kernel::value::{Map, Value};
 use super::{
     client::{Client, Reply},
     commands::Caller,
-    escapes::{run, said},
+    escapes::{output_of, run},
     process::{Organization, Server, everywhere},
     start::{echo, save, start},
     support::yaml,
@@ -57,7 +57,7 @@ fn a_script_of_a_server_knows_its_session() {
         let show = "printf '%s|' $IS_WORKFLOW_SESSION $WORKFLOW_ID $WORKFLOW_EXECUTION_ID";
         let (ended, steps) = run(&server.owner(), "shows", &[("show", show)]);
         let id = ended.get("id").and_then(Value::as_text).unwrap();
-        assert!(said(&steps, "show").contains(&format!("true|shows|{id}|")), "{}", said(&steps, "show"));
+        assert!(output_of(&steps, "show").contains(&format!("true|shows|{id}|")), "{}", output_of(&steps, "show"));
     });
 }
 
@@ -243,9 +243,9 @@ fn lines(caller: &Caller, arguments: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn a_reaper_takes_ended_sessions_that_match_and_no_others() {
+fn a_reaper_gets_matching_ended_sessions_only() {
     everywhere(|place| {
-        // Otherwise workspaces of ended executions may be removed before they are looked at.
+        // Otherwise workspaces of ended executions may be removed before they are read.
         let file = place.configure("scriptsKeepMinutes: 600\n").join("workspace");
         let server = place.start_uncontained();
         let ours = Organization::new(&server, "acme");

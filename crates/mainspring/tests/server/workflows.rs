@@ -21,7 +21,7 @@ fn tags(body: &Value) -> usize {
 }
 
 #[test]
-fn what_a_workflow_need_not_have_is_taken_away() {
+fn optional_fields_of_a_workflow_can_be_removed() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -44,7 +44,7 @@ fn what_a_workflow_need_not_have_is_taken_away() {
 }
 
 #[test]
-fn a_history_ends_with_a_page_that_is_there() {
+fn the_last_page_of_a_history_is_not_empty() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
@@ -135,7 +135,7 @@ fn saves_at_the_same_moment_give_no_version_twice() {
 }
 
 #[test]
-fn no_name_is_an_id_and_a_slug_however_they_are_given() {
+fn a_name_is_never_both_an_id_and_a_slug() {
     /// Rounds of the race.
     const ROUNDS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ fn no_name_is_an_id_and_a_slug_however_they_are_given() {
 }
 
 #[test]
-fn workflows_that_start_each_other_whatever_happens_are_not_saved() {
+fn workflows_with_an_unconditional_cycle_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();

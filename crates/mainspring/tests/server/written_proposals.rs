@@ -111,7 +111,7 @@ fn code(reply: Reply) -> (u16, String) {
 const UNKNOWN: &str = "{constraints: {allowSelfModification: true}, steps: [{id: wait, type: sleep, duration: 2}]}";
 
 #[test]
-fn words_become_a_proposal_and_mistakes_are_fixed() {
+fn prose_becomes_a_proposal_and_mistakes_are_fixed() {
     everywhere(|place| {
         let folder = tempfile::tempdir().unwrap();
         let models = [
@@ -222,7 +222,7 @@ fn hostile_answers_are_data() {
 }
 
 #[test]
-fn only_people_have_models_write() {
+fn only_people_request_written_proposals() {
     let folder = tempfile::tempdir().unwrap();
     let models = [model(folder.path(), "right", &[("", answer(CHANGED))])];
     let server_folder = tempfile::tempdir().unwrap();
@@ -336,7 +336,7 @@ fn a_credential_that_is_revoked_during_a_call_proposes_nothing() {
 }
 
 #[test]
-fn the_command_proposes_from_words() {
+fn the_command_proposes_from_prose() {
     let folder = tempfile::tempdir().unwrap();
     let models = [
         model(folder.path(), "right", &[("", answer(CHANGED))]),

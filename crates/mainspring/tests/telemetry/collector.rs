@@ -46,7 +46,7 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn requests(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -57,7 +57,7 @@ impl Collector {
             assert_eq!(asked.headers["content-type"], "application/x-protobuf");
             ExportTraceServiceRequest::decode(&asked.body[..]).unwrap().resource_spans
         };
-        let resources = self.asked().iter().flat_map(read).collect::<Vec<_>>();
+        let resources = self.requests().iter().flat_map(read).collect::<Vec<_>>();
         for resource in &resources {
             let attributes = &resource.resource.as_ref().unwrap().attributes;
             assert!(attributes.iter().any(|pair| pair.key == "service.name"), "{attributes:?}");

@@ -52,11 +52,11 @@ steps: [{id: work, type: bash, env: {A: confidential-value}, command: "echo conf
     assert_eq!((text(ended, "step"), text(ended, "outcome")), ("work", "done"));
     assert_eq!(ended.get("attempt").and_then(Value::as_u64), Some(1));
     assert_eq!(text(of("an execution has ended"), "status"), "completed");
-    assert_eq!(text(of("the engine begins"), "level"), "INFO");
+    assert_eq!(text(of("the engine starts"), "level"), "INFO");
 }
 
 #[test]
-fn a_command_says_nothing_more_than_it_did_and_a_wrong_level_is_refused() {
+fn commands_log_nothing_by_default_and_reject_wrong_levels() {
     let dir = TestDir::new();
     definition(&dir, "told", "steps: [{id: work, type: bash, command: 'true'}]");
     let (code, _, stderr) = Running::start(dir.mainspring(&["run", "told.yaml"])).end();
@@ -67,7 +67,7 @@ fn a_command_says_nothing_more_than_it_did_and_a_wrong_level_is_refused() {
 }
 
 #[test]
-fn a_node_tells_its_beginning_and_its_end_unless_it_is_to_be_silent() {
+fn a_node_logs_its_start_and_end_unless_off() {
     for (level, told) in [(None, true), (Some("off"), false)] {
         let dir = TestDir::new();
         let mut command = dir.mainspring(&["node", "--log-format", "json"]);
@@ -81,6 +81,6 @@ fn a_node_tells_its_beginning_and_its_end_unless_it_is_to_be_silent() {
         let (code, _, rest) = running.end();
         assert_eq!(code, Some(0), "{rest}");
         let all = said + &rest;
-        assert_eq!(all.contains("the engine begins") && all.contains("the engine ends"), told, "{all}");
+        assert_eq!(all.contains("the engine starts") && all.contains("the engine ends"), told, "{all}");
     }
 }

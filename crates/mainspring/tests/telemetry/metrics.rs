@@ -84,7 +84,7 @@ fn held(dir: &TestDir) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_numbers_are_those_of_the_journal() {
+fn metrics_agree_with_the_journal() {
     let dir = TestDir::new();
     let hold = held(&dir);
     // No collector listens there; dropped spans are counted.
@@ -138,7 +138,7 @@ fn the_numbers_are_those_of_the_journal() {
 }
 
 #[test]
-fn whoever_connects_and_is_silent_holds_nobody_up_and_anything_else_is_refused() {
+fn idle_connections_block_no_scrape_and_other_paths_are_refused() {
     let dir = TestDir::new();
     let hold = held(&dir);
     let mut running = Running::start(dir.mainspring(&["run", "held.yaml", "--metrics", "127.0.0.1:0"]));
@@ -156,7 +156,7 @@ fn whoever_connects_and_is_silent_holds_nobody_up_and_anything_else_is_refused()
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_before_anything_begins() {
+fn a_used_port_is_reported_before_the_start() {
     let dir = TestDir::new();
     held(&dir);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

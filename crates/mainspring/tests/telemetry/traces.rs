@@ -61,7 +61,7 @@ steps:
 "#;
 
 #[test]
-fn every_attempt_is_one_span_and_a_script_knows_which() {
+fn every_attempt_is_one_span_and_its_script_gets_the_id() {
     let (dir, collector) = (TestDir::new(), Collector::start());
     definition(&dir, "tried", TRIED);
     let environment = [
@@ -97,7 +97,7 @@ fn every_attempt_is_one_span_and_a_script_knows_which() {
     let (a, b1, b2) = (&found["tried: a 1 done"], &found["tried: b 1 failed"], &found["tried: b 2 done"]);
     let expected = format!("a {}\nb1 {}\nb2 {}\nown mine\n", told(a), told(b1), told(b2));
     assert_eq!(seen, expected);
-    for asked in collector.asked() {
+    for asked in collector.requests() {
         assert_eq!(asked.headers["authorization"], "Bearer confidential");
         assert!(!String::from_utf8_lossy(&asked.body).contains("confidential"), "a payload was sent");
         assert!(String::from_utf8_lossy(&asked.body).contains("tests"), "the service has its name");
@@ -105,7 +105,7 @@ fn every_attempt_is_one_span_and_a_script_knows_which() {
 }
 
 #[test]
-fn without_traces_nobody_is_told_of_one() {
+fn traceparent_is_not_set_without_tracing() {
     let dir = TestDir::new();
     definition(&dir, "quiet", "steps: [{id: a, type: bash, command: 'echo \"[$TRACEPARENT]\" > seen'}]");
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"), ("OTEL_SDK_DISABLED", "true")];
@@ -145,7 +145,7 @@ steps:
 }
 
 #[test]
-fn a_trace_outlives_its_process() {
+fn a_trace_continues_in_another_process() {
     let (dir, collector) = (TestDir::new(), Collector::start());
     let text = "
 name: killed
@@ -175,7 +175,7 @@ steps:
 }
 
 #[test]
-fn an_http_request_says_which_trace_it_belongs_to() {
+fn http_requests_send_traceparent() {
     let (dir, collector, server) = (TestDir::new(), Collector::start(), Collector::start());
     let text = format!(
         "
@@ -193,7 +193,7 @@ steps:
     let found = one_trace(&collector.spans(), only_key(&dir), 1);
     let plain = &found["calls: plain 1 done"];
     assert_eq!(plain.kind, 3, "a client's");
-    let asked = server.asked();
+    let asked = server.requests();
     assert_eq!(asked[0].headers["traceparent"], format!("00-{}-{}-01", plain.trace, plain.id));
     assert_eq!(asked[1].headers["traceparent"], "mine");
     let (_, loader) = loader(&dir).unwrap();
@@ -201,7 +201,7 @@ steps:
 }
 
 #[test]
-fn a_collector_that_is_not_there_or_does_not_answer_changes_nothing() {
+fn a_missing_or_silent_collector_changes_nothing() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     for address in ["http://127.0.0.1:1".into(), format!("http://{}", silent.local_addr().unwrap())] {
         let dir = TestDir::new();
@@ -212,13 +212,13 @@ fn a_collector_that_is_not_there_or_does_not_answer_changes_nothing() {
         assert_eq!(code, Some(0), "{stderr}");
         assert!(stdout.contains("completed"), "{stdout}");
         let lines = stderr.lines().filter(|line| line.contains("traces cannot be sent")).count();
-        assert!(lines <= 1, "it is told once: {stderr}");
+        assert!(lines <= 1, "it is reported once: {stderr}");
         assert!(stderr.contains("traces: "), "{stderr}");
     }
 }
 
 #[test]
-fn an_address_that_is_none_is_refused() {
+fn an_invalid_otlp_address_is_refused() {
     let dir = TestDir::new();
     definition(&dir, "one", "steps: [{id: a, type: bash, command: 'true'}]");
     let (code, _, stderr) = run(&dir, &["run", "one.yaml", "--otlp", "localhost:4318"], &[]);
@@ -227,7 +227,7 @@ fn an_address_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_collector_is_checked_by_those_who_are_trusted() {
+fn a_collector_is_checked_against_trusted_authorities() {
     let collector = Collector::start();
     let (url, certificate) = secured::before(&collector.address);
     let dir = TestDir::new();

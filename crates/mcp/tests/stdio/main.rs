@@ -53,13 +53,10 @@ fn main() {
         trial("hostile_lists_are_errors", hostile_lists_are_errors),
         trial("hostile_messages_end_the_connection", hostile_messages_end_the_connection),
         trial("a_list_ends_with_the_page_that_is_too_large", a_list_ends_with_the_page_that_is_too_large),
-        trial(
-            "a_list_is_not_kept_for_the_time_that_its_server_wants",
-            a_list_is_not_kept_for_the_time_that_its_server_wants,
-        ),
+        trial("the_cache_time_of_a_list_is_bounded", the_cache_time_of_a_list_is_bounded),
         trial("a_broken_server_is_named_in_the_lookup_of_a_tool", a_broken_server_is_named_in_the_lookup_of_a_tool),
         trial("a_slow_server_is_named_in_the_lookup_of_a_tool", a_slow_server_is_named_in_the_lookup_of_a_tool),
-        trial("a_name_is_not_looked_up_at_too_many_servers", a_name_is_not_looked_up_at_too_many_servers),
+        trial("a_name_is_looked_up_at_a_bounded_number_of_servers", a_name_is_looked_up_at_a_bounded_number_of_servers),
         trial("a_server_that_exits_is_quoted", a_server_that_exits_is_quoted),
         trial("idle_connections_close", idle_connections_close),
         trial("a_process_ends_with_its_connection", a_process_ends_with_its_connection),
@@ -84,52 +81,34 @@ fn trial(name: &str, test: fn(&Bench)) -> Trial {
 fn trials_of_reports() -> Vec<Trial> {
     vec![
         trial("a_tool_is_pinned_before_its_first_call", reports::a_tool_is_pinned_before_its_first_call),
-        trial("a_tool_that_changed_or_is_gone_is_not_called", reports::a_tool_that_changed_or_is_gone_is_not_called),
+        trial("a_changed_or_removed_tool_is_not_called", reports::a_changed_or_removed_tool_is_not_called),
         trial("a_form_is_answered_over_the_open_call", reports::a_form_is_answered_over_the_open_call),
+        trial("a_form_of_a_lost_call_is_interrupted", reports::a_form_of_a_lost_call_is_interrupted),
         trial(
-            "a_form_whose_call_was_lost_with_its_process_is_interrupted",
-            reports::a_form_whose_call_was_lost_with_its_process_is_interrupted,
+            "a_call_that_ends_without_the_answer_is_detected",
+            reports::a_call_that_ends_without_the_answer_is_detected,
         ),
-        trial(
-            "a_call_that_ends_without_the_answer_is_noticed",
-            reports::a_call_that_ends_without_the_answer_is_noticed,
-        ),
-        trial("a_stop_ends_a_call_that_is_held_open", reports::a_stop_ends_a_call_that_is_held_open),
-        trial("a_call_that_needs_input_is_sent_again_with_it", reports::a_call_that_needs_input_is_sent_again_with_it),
-        trial("a_task_is_asked_for_and_not_repeated", reports::a_task_is_asked_for_and_not_repeated),
+        trial("a_stop_ends_an_open_call", reports::a_stop_ends_an_open_call),
+        trial("a_call_that_needs_input_is_resent_with_it", reports::a_call_that_needs_input_is_resent_with_it),
+        trial("a_task_is_polled_and_not_repeated", reports::a_task_is_polled_and_not_repeated),
         trial(
             "a_task_that_its_server_has_lost_is_interrupted",
             reports::a_task_that_its_server_has_lost_is_interrupted,
         ),
+        trial("a_stop_cancels_a_task_except_at_shutdown", reports::a_stop_cancels_a_task_except_at_shutdown),
+        trial("an_undisplayable_form_is_not_recorded", reports::an_undisplayable_form_is_not_recorded),
+        trial("texts_of_a_form_show_hidden_characters", reports::texts_of_a_form_show_hidden_characters),
         trial(
-            "a_stop_cancels_a_task_unless_the_process_only_leaves",
-            reports::a_stop_cancels_a_task_unless_the_process_only_leaves,
+            "form_fields_may_have_names_of_built_in_members",
+            reports::form_fields_may_have_names_of_built_in_members,
         ),
-        trial(
-            "a_form_that_cannot_be_shown_fails_before_a_journal_keeps_it",
-            reports::a_form_that_cannot_be_shown_fails_before_a_journal_keeps_it,
-        ),
-        trial(
-            "the_words_of_a_form_are_shown_with_their_hidden_characters",
-            reports::the_words_of_a_form_are_shown_with_their_hidden_characters,
-        ),
-        trial(
-            "fields_with_names_of_built_in_members_are_asked_for_and_answered",
-            reports::fields_with_names_of_built_in_members_are_asked_for_and_answered,
-        ),
-        trial("further_forms_of_a_call_are_asked_for", reports::further_forms_of_a_call_are_asked_for),
+        trial("further_forms_of_a_call_are_presented", reports::further_forms_of_a_call_are_presented),
         trial("a_withdrawn_form_ends_its_call_or_its_task", reports::a_withdrawn_form_ends_its_call_or_its_task),
+        trial("an_endless_task_is_polled_until_it_is_stopped", reports::an_endless_task_is_polled_until_it_is_stopped),
+        trial("a_completed_task_is_polled_once", reports::a_completed_task_is_polled_once),
         trial(
-            "a_task_that_never_ends_is_asked_for_until_it_is_stopped",
-            reports::a_task_that_never_ends_is_asked_for_until_it_is_stopped,
-        ),
-        trial(
-            "a_task_that_changes_its_result_is_asked_for_once",
-            reports::a_task_that_changes_its_result_is_asked_for_once,
-        ),
-        trial(
-            "a_pinned_tool_that_changes_or_vanishes_while_connected_is_not_called",
-            reports::a_pinned_tool_that_changes_or_vanishes_while_connected_is_not_called,
+            "a_pinned_tool_changed_while_connected_is_not_called",
+            reports::a_pinned_tool_changed_while_connected_is_not_called,
         ),
     ]
 }
@@ -377,7 +356,7 @@ fn a_list_ends_with_the_page_that_is_too_large(bench: &Bench) {
     assert_eq!(bench.log().lines().last(), Some("page 8"), "no further page is requested");
 }
 
-fn a_list_is_not_kept_for_the_time_that_its_server_wants(bench: &Bench) {
+fn the_cache_time_of_a_list_is_bounded(bench: &Bench) {
     let tools = Tools::new(bench.pool(vec![bench.server("test", "cached")]));
     check(bench, &tools, "echo", "{}", "done [");
     check(bench, &tools, "test.grow-quietly", "{}", "done [");
@@ -406,7 +385,7 @@ fn a_slow_server_is_named_in_the_lookup_of_a_tool(bench: &Bench) {
     check(bench, &tools, "echo", "{}", expected);
 }
 
-fn a_name_is_not_looked_up_at_too_many_servers(bench: &Bench) {
+fn a_name_is_looked_up_at_a_bounded_number_of_servers(bench: &Bench) {
     let servers = (0..33).map(|number| missing(&format!("s{number}"))).collect();
     let tools = Tools::new(bench.pool(servers));
     let expected = "failed invalid tool_ambiguous: step `call`: the tool `echo` is named without its server, which is \

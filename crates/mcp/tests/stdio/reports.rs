@@ -48,7 +48,7 @@ fn pin_of(bench: &Bench, tools: &Tools, tool: &str) -> Hash {
 }
 
 /// Performs the first part of a call of a pinned tool, and returns its report.
-fn begun(bench: &Bench, tools: &Tools, tool: &str) -> (Hash, Report) {
+fn first_report(bench: &Bench, tools: &Tools, tool: &str) -> (Hash, Report) {
     let pin = pin_of(bench, tools, tool);
     match perform(bench, tools, &reported(bench, tool, Some(pin), Value::Null, "null")) {
         Outcome::Reported(report) => (pin, *report),
@@ -56,8 +56,8 @@ fn begun(bench: &Bench, tools: &Tools, tool: &str) -> (Hash, Report) {
     }
 }
 
-fn asked(bench: &Bench, tools: &Tools, tool: &str) -> (Hash, Value, Value) {
-    match begun(bench, tools, tool) {
+fn expect_question(bench: &Bench, tools: &Tools, tool: &str) -> (Hash, Value, Value) {
+    match first_report(bench, tools, tool) {
         (pin, Report::Asked { question, handle }) => (pin, question, handle),
         (_, other) => panic!("{other:?}"),
     }
@@ -75,7 +75,7 @@ pub(crate) fn a_tool_is_pinned_before_its_first_call(bench: &Bench) {
     assert_eq!(bench.log().lines().count(), 1);
 }
 
-pub(crate) fn a_tool_that_changed_or_is_gone_is_not_called(bench: &Bench) {
+pub(crate) fn a_changed_or_removed_tool_is_not_called(bench: &Bench) {
     let tools = bench.tools();
     let changed = reported(bench, "test.echo", Some(Hash::of(b"another")), Value::Null, "null");
     let outcome = shown(&perform(bench, &tools, &changed));
@@ -93,7 +93,7 @@ pub(crate) fn a_tool_that_changed_or_is_gone_is_not_called(bench: &Bench) {
 
 pub(crate) fn a_form_is_answered_over_the_open_call(bench: &Bench) {
     let tools = bench.tools();
-    let (pin, question, handle) = asked(bench, &tools, "test.form");
+    let (pin, question, handle) = expect_question(bench, &tools, "test.form");
     assert_eq!(
         json::canonical(&question),
         r#"{"form":{"properties":{"name":{"minLength":1,"type":"string"}},"required":["name"],"type":"object"},"message":"Who?\\u{1b}[31m","server":"test","tool":"form"}"#
@@ -105,9 +105,9 @@ pub(crate) fn a_form_is_answered_over_the_open_call(bench: &Bench) {
     assert_eq!(bench.log().lines().count(), 1, "it is one call");
 }
 
-pub(crate) fn a_form_whose_call_was_lost_with_its_process_is_interrupted(bench: &Bench) {
+pub(crate) fn a_form_of_a_lost_call_is_interrupted(bench: &Bench) {
     let tools = bench.tools();
-    let (pin, _, handle) = asked(bench, &tools, "test.form");
+    let (pin, _, handle) = expect_question(bench, &tools, "test.form");
     let answered = reported(bench, "test.form", Some(pin), handle, r#"{"action": "decline"}"#);
     let other_process = bench.tools();
     assert_eq!(adopted(bench, &other_process, &answered), Adopted::Interrupted);
@@ -115,9 +115,9 @@ pub(crate) fn a_form_whose_call_was_lost_with_its_process_is_interrupted(bench: 
     assert_eq!(bench.log().lines().count(), 1, "the call is not repeated");
 }
 
-pub(crate) fn a_call_that_ends_without_the_answer_is_noticed(bench: &Bench) {
+pub(crate) fn a_call_that_ends_without_the_answer_is_detected(bench: &Bench) {
     let tools = bench.tools();
-    let (pin, _, handle) = asked(bench, &tools, "test.form");
+    let (pin, _, handle) = expect_question(bench, &tools, "test.form");
     let attempt = reported(bench, "test.form", Some(pin), handle, r#"{"action": "decline"}"#);
     let (_stopper, stop) = CancelHandle::pair();
     let ended = bench.runtime.block_on(async {
@@ -134,9 +134,9 @@ pub(crate) fn a_call_that_ends_without_the_answer_is_noticed(bench: &Bench) {
     assert!(shown(&perform(bench, &tools, &attempt)).contains("gave up"));
 }
 
-pub(crate) fn a_stop_ends_a_call_that_is_held_open(bench: &Bench) {
+pub(crate) fn a_stop_ends_an_open_call(bench: &Bench) {
     let tools = bench.tools();
-    let (pin, _, handle) = asked(bench, &tools, "test.form");
+    let (pin, _, handle) = expect_question(bench, &tools, "test.form");
     let attempt = reported(bench, "test.form", Some(pin), handle, "null");
     let (stopper, stop) = CancelHandle::pair();
     stopper.cancel();
@@ -144,9 +144,9 @@ pub(crate) fn a_stop_ends_a_call_that_is_held_open(bench: &Bench) {
     bench.runtime.block_on(until(|| bench.log().contains("cancelled")));
 }
 
-pub(crate) fn a_call_that_needs_input_is_sent_again_with_it(bench: &Bench) {
+pub(crate) fn a_call_that_needs_input_is_resent_with_it(bench: &Bench) {
     let tools = Tools::new(bench.pool(vec![bench.server("test", "modern")]));
-    let (pin, question, handle) = asked(bench, &tools, "test.needs-input");
+    let (pin, question, handle) = expect_question(bench, &tools, "test.needs-input");
     assert_eq!(question.get("message"), Some(&"First?".into()));
     // Another process continues it: the state of the call is in the report.
     let tools = Tools::new(bench.pool(vec![bench.server("test", "modern")]));
@@ -166,13 +166,13 @@ pub(crate) fn a_call_that_needs_input_is_sent_again_with_it(bench: &Bench) {
 }
 
 fn task(bench: &Bench, tools: &Tools) -> (Hash, Value) {
-    match begun(bench, tools, "test.task") {
+    match first_report(bench, tools, "test.task") {
         (pin, Report::Continued(handle)) => (pin, handle),
         (_, other) => panic!("{other:?}"),
     }
 }
 
-pub(crate) fn a_task_is_asked_for_and_not_repeated(bench: &Bench) {
+pub(crate) fn a_task_is_polled_and_not_repeated(bench: &Bench) {
     let tools = Tools::new(bench.pool(vec![bench.server("test", "modern")]));
     let (pin, handle) = task(bench, &tools);
     assert_eq!(handle.get("id"), Some(&"t1".into()));
@@ -196,7 +196,7 @@ pub(crate) fn a_task_that_its_server_has_lost_is_interrupted(bench: &Bench) {
     assert_eq!(perform(bench, &tools, &attempt), Outcome::Interrupted);
 }
 
-pub(crate) fn a_stop_cancels_a_task_unless_the_process_only_leaves(bench: &Bench) {
+pub(crate) fn a_stop_cancels_a_task_except_at_shutdown(bench: &Bench) {
     let tools = Tools::new(bench.pool(vec![bench.server("test", "modern")]));
     let (pin, handle) = task(bench, &tools);
     let attempt = reported(bench, "test.task", Some(pin), handle, "null");
@@ -216,7 +216,7 @@ fn refused(bench: &Bench, tools: &Tools, tool: &str) -> String {
     shown(&perform(bench, tools, &reported(bench, tool, Some(pin), Value::Null, "null")))
 }
 
-pub(crate) fn a_form_that_cannot_be_shown_fails_before_a_journal_keeps_it(bench: &Bench) {
+pub(crate) fn an_undisplayable_form_is_not_recorded(bench: &Bench) {
     let tools = bench.tools();
     for (tool, expected) in [
         ("test.form-many", "bytes, more than 32768"),
@@ -238,9 +238,9 @@ pub(crate) fn a_form_that_cannot_be_shown_fails_before_a_journal_keeps_it(bench:
     assert!(outcome.contains("tool_answer_invalid") && outcome.contains("more than 65536 bytes"), "{outcome}");
 }
 
-pub(crate) fn the_words_of_a_form_are_shown_with_their_hidden_characters(bench: &Bench) {
+pub(crate) fn texts_of_a_form_show_hidden_characters(bench: &Bench) {
     let tools = bench.tools();
-    let (_, question, _) = asked(bench, &tools, "test.form-labels");
+    let (_, question, _) = expect_question(bench, &tools, "test.form-labels");
     let shown = json::canonical(&question);
     assert!(
         shown.contains(r#""title":"A\\u{202e}\\u{7}""#) && shown.contains(r#""description":"D\\u{200b}""#),
@@ -249,9 +249,9 @@ pub(crate) fn the_words_of_a_form_are_shown_with_their_hidden_characters(bench: 
     assert!(shown.contains(r#""message":"Labels?\\u{202e}""#) && shown.contains(r#""default":"x""#), "{shown}");
 }
 
-pub(crate) fn fields_with_names_of_built_in_members_are_asked_for_and_answered(bench: &Bench) {
+pub(crate) fn form_fields_may_have_names_of_built_in_members(bench: &Bench) {
     let tools = bench.tools();
-    let (pin, question, handle) = asked(bench, &tools, "test.form-proto");
+    let (pin, question, handle) = expect_question(bench, &tools, "test.form-proto");
     assert!(json::canonical(&question).contains(r#""__proto__":{"type":"string"}"#));
     let answer = r#"{"action": "accept", "content": {"__proto__": "x", "constructor": "y"}}"#;
     let outcome = shown(&perform(bench, &tools, &reported(bench, "test.form-proto", Some(pin), handle, answer)));
@@ -263,11 +263,11 @@ fn accepted(name: &str) -> String {
 }
 
 /// The forms of one call are asked for one after another, also if the server does not wait.
-pub(crate) fn further_forms_of_a_call_are_asked_for(bench: &Bench) {
+pub(crate) fn further_forms_of_a_call_are_presented(bench: &Bench) {
     for tool in ["test.forms-in-turn", "test.forms-at-once"] {
         let tools = bench.tools();
         let before = bench.log().lines().count();
-        let (pin, question, handle) = asked(bench, &tools, tool);
+        let (pin, question, handle) = expect_question(bench, &tools, tool);
         let message = |question: &Value| question.get("message").and_then(Value::as_text).map(String::from);
         let mut messages = vec![message(&question)];
         let first = reported(bench, tool, Some(pin), handle, &accepted("Ann"));
@@ -294,7 +294,7 @@ pub(crate) fn a_withdrawn_form_ends_its_call_or_its_task(bench: &Bench) {
         Attempt { progress, ..attempt }
     };
     let tools = bench.tools();
-    let (pin, _, handle) = asked(bench, &tools, "test.form");
+    let (pin, _, handle) = expect_question(bench, &tools, "test.form");
     let attempt = stopping(reported(bench, "test.form", Some(pin), handle, r#"{"action": "cancel"}"#));
     assert_eq!(shown(&perform(bench, &tools, &attempt)), "stopped");
     bench.runtime.block_on(until(|| bench.log().contains("cancelled")));
@@ -303,7 +303,7 @@ pub(crate) fn a_withdrawn_form_ends_its_call_or_its_task(bench: &Bench) {
     assert_eq!(shown(&perform(bench, &bench.tools(), &attempt)), "stopped");
 
     let modern = || Tools::new(bench.pool(vec![bench.server("test", "modern")]));
-    let (pin, _, handle) = asked(bench, &modern(), "test.needs-input");
+    let (pin, _, handle) = expect_question(bench, &modern(), "test.needs-input");
     let calls = bench.log().lines().filter(|line| line.starts_with("call")).count();
     let answer = r#"{"action": "cancel"}"#;
     let attempt = stopping(reported(bench, "test.needs-input", Some(pin), handle, answer));
@@ -311,7 +311,7 @@ pub(crate) fn a_withdrawn_form_ends_its_call_or_its_task(bench: &Bench) {
     assert_eq!(bench.log().lines().filter(|line| line.starts_with("call")).count(), calls, "it is not sent again");
 
     let tools = modern();
-    let (pin, report) = begun(bench, &tools, "test.task-asks");
+    let (pin, report) = first_report(bench, &tools, "test.task-asks");
     let Report::Continued(handle) = report else { panic!("{report:?}") };
     let waiting = reported(bench, "test.task-asks", Some(pin), handle, "null");
     let Outcome::Reported(report) = perform(bench, &tools, &waiting) else { panic!("it asks") };
@@ -322,9 +322,9 @@ pub(crate) fn a_withdrawn_form_ends_its_call_or_its_task(bench: &Bench) {
 }
 
 /// The timeout of the step ends the wait, and asking has a least interval.
-pub(crate) fn a_task_that_never_ends_is_asked_for_until_it_is_stopped(bench: &Bench) {
+pub(crate) fn an_endless_task_is_polled_until_it_is_stopped(bench: &Bench) {
     let tools = Tools::new(bench.pool(vec![bench.server("test", "modern")]));
-    let (pin, report) = begun(bench, &tools, "test.task-never");
+    let (pin, report) = first_report(bench, &tools, "test.task-never");
     let Report::Continued(handle) = report else { panic!("{report:?}") };
     let attempt = reported(bench, "test.task-never", Some(pin), handle, "null");
     let (stopper, stop) = CancelHandle::pair();
@@ -343,9 +343,9 @@ pub(crate) fn a_task_that_never_ends_is_asked_for_until_it_is_stopped(bench: &Be
     assert!(log.contains("tasks/cancel never") && log.matches("call task-never").count() == 1, "{log}");
 }
 
-pub(crate) fn a_task_that_changes_its_result_is_asked_for_once(bench: &Bench) {
+pub(crate) fn a_completed_task_is_polled_once(bench: &Bench) {
     let tools = Tools::new(bench.pool(vec![bench.server("test", "modern")]));
-    let (pin, report) = begun(bench, &tools, "test.task-changes");
+    let (pin, report) = first_report(bench, &tools, "test.task-changes");
     let Report::Continued(handle) = report else { panic!("{report:?}") };
     let attempt = reported(bench, "test.task-changes", Some(pin), handle, "null");
     assert!(shown(&perform(bench, &tools, &attempt)).contains("answer 1"));
@@ -353,7 +353,7 @@ pub(crate) fn a_task_that_changes_its_result_is_asked_for_once(bench: &Bench) {
 }
 
 /// The list changes while the connection is open, after the first call.
-pub(crate) fn a_pinned_tool_that_changes_or_vanishes_while_connected_is_not_called(bench: &Bench) {
+pub(crate) fn a_pinned_tool_changed_while_connected_is_not_called(bench: &Bench) {
     for (mode, code) in [("changes", "tool_changed"), ("vanishes", "tool_gone")] {
         let tools = Tools::new(bench.pool(vec![bench.server("test", mode)]));
         let pin = pin_of(bench, &tools, "test.echo");

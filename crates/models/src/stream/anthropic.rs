@@ -64,7 +64,7 @@ impl Assembly for Message {
         Ok(false)
     }
 
-    /// The provider always says that a message has ended.
+    /// The provider always sends the end of a message.
     fn may_end(&self) -> bool {
         false
     }

@@ -57,7 +57,7 @@ impl Events {
         let value = match line.strip_prefix(b"data") {
             Some([b':', b' ', value @ ..] | [b':', value @ ..]) => value,
             Some([]) => &[],
-            // A comment, or a field that says nothing beyond the data.
+            // A comment, or a field without information beyond the data.
             _ => return None,
         };
         match &mut self.data {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_however_their_lines_end() {
+    fn events_are_parsed_with_any_line_ending() {
         check(b"event: a\ndata: {}\n\n", &["{}"]);
         check(b"data:{}\r\n\r\ndata: 1\rdata: 2\r\rdata:  x\n\n", &["{}", "1\n2", " x"]);
         check(b": breath\n\n\n\ndata\n\nid: 3\n\ndatax: 1\n\ndata: x\n\n", &["", "x"]);

@@ -39,7 +39,7 @@ impl Assembly for Response {
         Ok(false)
     }
 
-    /// The provider always says that a response has ended.
+    /// The provider always sends the end of a response.
     fn may_end(&self) -> bool {
         false
     }

@@ -31,7 +31,7 @@ pub(super) fn find(sides: Sides<'_, '_>, found: &mut Vec<Finding>) {
                 None => is_reordered = is_reordered || edge.kind != "ended",
             }
         }
-        // An edge from a step that is gone is part of its removal.
+        // An edge from a removed step is part of its removal.
         is_reordered = is_reordered
             || known.iter().any(|known| known.kind != "ended" && !node.edges.iter().any(|edge| same(known, edge)));
         if is_reordered || needs(sides.old, before) != needs(sides.new, node) {

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_name_what_differs() {
+    fn differences_are_named_by_their_positions() {
         let check = |old: &str, new: &str, expected: &[&str]| {
             let read = |text: &str| mainspring_kernel::json::value(text.as_bytes()).expect("the sample is JSON");
             assert_eq!(places(&read(old), &read(new)), expected, "{old} {new}");

@@ -37,7 +37,7 @@ pub struct Change {
     pub plan_hash: Hash,
 }
 
-/// Evaluates functions and schemas. `None` ends the replay, because its time is over.
+/// Evaluates functions and schemas. `None` ends the replay, because its time limit has passed.
 pub type Evaluate<'e> = dyn FnMut(&[&Evaluation]) -> Option<Vec<Evaluated>> + 'e;
 
 /// The result of a replay.
@@ -68,7 +68,7 @@ pub struct Horizon {
     pub number: u32,
     /// Kind of effect, `approval` or `signal`.
     pub kind: String,
-    /// Says why no recorded answer counts.
+    /// Returns the reason for which no recorded answer counts.
     pub reason: HorizonReason,
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::limits::SHADOW_DIFFERENCES_MAX;
 
-/// The result for one execution, in one word. A later one outweighs an earlier one.
+/// The name of the result for one execution. A later one outweighs an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
     /// The same path, inputs, outputs and outcome.
@@ -55,7 +55,7 @@ impl Grade {
 pub struct ExecutionReport {
     /// Public id of the recorded execution.
     pub execution_id: String,
-    /// The result in one word.
+    /// The name of the result.
     pub grade: Grade,
     /// The reason for which the replay stopped; for an unusable execution the reason.
     pub stop: String,

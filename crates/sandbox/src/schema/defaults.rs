@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_that_may_not_apply_fill_nothing() {
+    fn branches_that_may_not_apply_add_no_defaults() {
         let item = json!({"properties": {"n": {"default": 0}}});
         for keyword in ["anyOf", "oneOf"] {
             check(json!({keyword: [item]}), json!({}), json!({}));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_filled_in_turn_but_not_for_ever() {
+    fn nested_defaults_are_filled_and_endless_ones_rejected() {
         let schema = json!({"properties": {"a": {"default": {}, "properties": {"b": {"default": 1}}}}});
         check(schema, json!({}), json!({"a": {"b": 1}}));
         let again = json!({"default": {}, "$ref": "#"});

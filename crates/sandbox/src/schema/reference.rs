@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn references_lead_into_the_document_or_nowhere() {
+    fn references_resolve_within_the_document_only() {
         let document = json!({"$defs": {"a b": {"type": "null"}, "named": {"$anchor": "here", "type": "string"}}});
         let check = |reference: &str, expected: Option<&str>| {
             let found = resolve(&document, reference).and_then(|schema| schema["type"].as_str());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_are_those_that_stay_at_one_value() {
+    fn cycles_are_references_that_stay_at_one_value() {
         let check = |document: serde_json::Value, expected: Option<&str>| {
             assert_eq!(loops(&document).as_deref(), expected, "{document}");
         };

@@ -24,7 +24,7 @@ fn request(call: Call) -> Request {
 }
 
 #[test]
-fn requests_cross() {
+fn requests_round_trip() {
     let text = || "ä\n\0".to_owned();
     check(&request(Call::Function(Function { source: text(), input: "{}".into(), now_ms: -5, seed: [7; 32] })));
     check(&request(Call::CheckFunction { source: text() }));
@@ -34,7 +34,7 @@ fn requests_cross() {
 }
 
 #[test]
-fn answers_cross() {
+fn responses_round_trip() {
     check(&Response::of(Ok("null".to_owned())));
     let line = |level| Line { level, text: level.name().to_owned() };
     let console = Console { lines: Level::ALL.into_iter().map(line).collect(), truncated: true };
@@ -47,7 +47,7 @@ fn answers_cross() {
 }
 
 #[test]
-fn frames_cross_and_long_ones_do_not() {
+fn frames_round_trip_up_to_the_limit() {
     let mut written = Vec::new();
     write_frame(&mut written, b"one").unwrap();
     write_frame(&mut written, b"").unwrap();

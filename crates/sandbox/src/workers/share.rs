@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_alone_has_all_ordinary_places_and_another_gets_one_at_once() {
+    fn a_single_tenant_gets_all_slots_and_a_second_the_reserve() {
         let mut share = Share::<u32>::new(2);
         assert_eq!(ask(&mut share, "a").1, Some("new"));
         assert_eq!(ask(&mut share, "a").1, Some("new"));

@@ -40,7 +40,7 @@ impl Spawner {
 
     pub(super) fn start(&self) -> Result<Link, Fault> {
         let (answer, started) = sync_channel(1);
-        // If the caller is gone, dropping the link ends its worker.
+        // If the caller was dropped, dropping the link ends its worker.
         let order: Order = Box::new(move |link| drop(answer.send(link)));
         let sent = self.orders().is_some_and(|orders| orders.send(order).is_ok());
         let started = if sent { started.recv().ok() } else { None };

@@ -244,7 +244,7 @@ const SMALL: Limits =
     Limits { ticks_max: 500, wall_ms_max: 300, memory_bytes_max: 16 * 1024 * 1024, result_bytes_max: 256 * 1024 };
 
 /// Returns a description of an unexpected answer.
-fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<String> {
+fn check_answer(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<String> {
     let answer = workers.call("", request);
     let is_expected = match (outcome, &answer.result) {
         (Is(expected), Ok(text)) => text == expected,
@@ -272,7 +272,7 @@ fn all(requests: Vec<(String, Request, &Outcome)>) {
         let _ends = neighbor.continues(scope);
         for (name, request, outcome) in &requests {
             let before = neighbor.answers();
-            if let Some(told) = look(&workers, request, outcome) {
+            if let Some(told) = check_answer(&workers, request, outcome) {
                 wrong.push_str(&format!("{name}\n    {told}\n"));
             }
             neighbor.wait_for_more_than(before);

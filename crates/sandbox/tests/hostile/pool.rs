@@ -16,11 +16,11 @@ pub(crate) const ROLES: [(&str, fn()); 11] = [
     ("--answer-nonsense", || take_and_say(&[3, 0, 0, 0, 1, 2, 3])),
     ("--announce-too-much", || take_and_say(&[0xff; 8])),
     ("--never-answer", never_answer),
-    ("--look-around", look_around),
+    ("--look-around", check_confinement),
     ("--cannot-be-confined", || serve_without_seccomp(false)),
     ("--need-not-be-confined", || serve_without_seccomp(true)),
     ("--be-a-parent", be_a_parent),
-    ("--tell-dates", tell_dates),
+    ("--tell-dates", print_dates),
 ];
 
 pub(crate) fn command(role: &str) -> WorkerCommand {
@@ -84,7 +84,7 @@ impl<'a> Neighbor<'a> {
     }
 }
 
-pub(crate) fn workers_that_fail() {
+pub(crate) fn failing_workers_are_replaced() {
     let cases = [
         ("--die-at-once", FaultKind::Crashed, "before it had read"),
         ("--die-after-reading", FaultKind::Crashed, "ended with code 0"),
@@ -160,7 +160,7 @@ pub(crate) fn workers_are_shared_and_used_again() {
 }
 
 /// A worker gives the same answer as this process, to the byte.
-pub(crate) fn workers_answer_as_this_process_does() {
+pub(crate) fn workers_answer_like_this_process() {
     let workers = Workers::new(command(WORKER));
     for source in [
         "export default (x: number) => ({x, now: new Date(), r: [Math.random(), Math.random()]})",
@@ -188,7 +188,7 @@ pub(crate) fn a_worker_is_confined() {
 }
 
 /// Tries actions that a worker must not be able to perform.
-fn look_around() {
+fn check_confinement() {
     use rustix::process::{Resource, Rlimit, Signal, getppid, getrlimit, kill_process, prlimit};
     let parent = getppid().unwrap();
     // More memory than a worker may use, to show that the machine has it.
@@ -221,7 +221,7 @@ fn serve_without_seccomp(unconfined: bool) {
     worker::serve(io::stdin(), io::stdout(), unconfined).unwrap();
 }
 
-pub(crate) fn code_is_refused_where_nothing_confines_it() {
+pub(crate) fn code_is_refused_without_confinement() {
     let workers = Workers::with_count(command("--cannot-be-confined"), 1);
     assert!(workers.hello().result.unwrap().contains(r#""systemCalls":false"#));
     let fault = workers.call("a", &good()).result.unwrap_err();
@@ -236,7 +236,7 @@ pub(crate) fn code_is_refused_where_nothing_confines_it() {
 }
 
 /// One tenant keeps all of its workers busy while another is answered.
-pub(crate) fn a_tenant_waits_for_no_other() {
+pub(crate) fn tenants_do_not_wait_for_each_other() {
     let workers = Workers::with_count(command(WORKER), 2);
     let done = Mutex::new(false);
     thread::scope(|scope| {
@@ -334,7 +334,7 @@ fn status_of(process: u32) -> Option<(char, u32)> {
 }
 
 /// The host's time zone is not visible, also without a worker.
-pub(crate) fn dates_are_the_same_in_every_zone() {
+pub(crate) fn dates_are_equal_in_every_time_zone() {
     let told = |zone: &str| Command::new("/proc/self/exe").arg("--tell-dates").env("TZ", zone).output().unwrap().stdout;
     let utc = told("UTC0");
     assert!(utc.starts_with(b"Ok("), "{}", String::from_utf8_lossy(&utc));
@@ -343,7 +343,7 @@ pub(crate) fn dates_are_the_same_in_every_zone() {
     }
 }
 
-fn tell_dates() {
+fn print_dates() {
     let source = "export default () => {
         const all = [];
         for (const date of [new Date(), new Date(2020, 6, 1, 3), new Date('2020-07-01T03:00'), new Date('1 Jul 2020 3:00'),

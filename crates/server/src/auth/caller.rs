@@ -68,8 +68,8 @@ impl Caller {
         }
         let message = match &self.known_to {
             Some(admin) if permission == Permission::ApprovalsDecide => format!(
-                "This credential decides nothing: the admin `{admin}` has made it, and could decide in your place. Sign in \
-                 by the provider, or let an owner make you a token."
+                "This credential cannot decide: the admin `{admin}` created it, and could decide in your place. Sign in \
+                 with the identity provider, or ask an owner for a token."
             ),
             _ => format!("This credential may not do that: it lacks `{}`.", permission.name()),
         };
@@ -137,7 +137,7 @@ mod tests {
     use crate::auth::permission::PERMISSIONS;
 
     #[test]
-    fn a_session_has_what_its_member_and_an_agent_have_and_is_no_person() {
+    fn a_session_has_the_common_permissions_of_its_member_and_agents() {
         let of_viewers = ["workflows:read", "executions:read", "executions:report", "organization:read"];
         let of_members = ["proposals:write", "executions:start", "executions:control"];
         for role in [Role::Owner, Role::Admin, Role::Member, Role::Viewer, Role::Agent] {

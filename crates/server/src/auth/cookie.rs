@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cookie_is_for_this_host_and_for_no_script() {
+    fn the_cookie_is_host_only_and_http_only() {
         let secure = set_cookie("https://a.example", "mss_1", 60);
         assert_eq!(secure, "__Host-mainspring=mss_1; Path=/; HttpOnly; SameSite=Strict; Max-Age=60; Secure");
         assert_eq!(set_cookie("http://a", "x", 1), "mainspring=x; Path=/; HttpOnly; SameSite=Strict; Max-Age=1");

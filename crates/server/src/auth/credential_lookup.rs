@@ -113,8 +113,8 @@ fn look_up_session(app: &App, token: &SessionToken) -> Result<Lookup> {
     }
 }
 
-/// The caller of a session with the current role of its member; `None` if its execution has ended or is quarantined, or its
-/// member is gone.
+/// The caller of a session with the current role of its member; `None` if its execution has ended or is quarantined, or
+/// its member was removed.
 pub(crate) fn current_session_caller(app: &App, execution: ExecutionKey) -> Result<Option<Caller>> {
     let Some(row) = app.engine.store().execution(execution)? else { return Ok(None) };
     Ok(match caller_of(&**app.engine.store(), &row)? {
@@ -266,13 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn a_member_who_was_added_later_is_another_person() {
+    fn a_member_added_after_the_token_is_another_person() {
         assert!(was_member(1_000, 1_000) && was_member(11_000, 1_000) && was_member(0, 1_000));
         assert!(!was_member(11_001, 1_000));
     }
 
     #[test]
-    fn the_creator_of_an_old_token_knows_its_secret_even_after_demotion_or_removal() {
+    fn the_creator_of_an_old_token_is_assumed_to_know_it() {
         let table = [
             (Some(Role::Owner), false, false),
             (Some(Role::Admin), false, true),

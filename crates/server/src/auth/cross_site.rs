@@ -31,7 +31,7 @@ pub(crate) fn check_origin(base: &str, headers: &HeaderMap, must_name_source: bo
         return Ok(());
     }
     let message = format!(
-        "With a cookie, what changes something must come from {base} itself, and say so (`Origin`): reach the server \
+        "With a cookie, a changing request must come from {base}, with its `Origin`: reach the server \
          there, set its base URL (--base-url) to where you reach it, or send a token as `Authorization: Bearer`."
     );
     Err(Problem::new(Code::Forbidden, message))
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_comes_from_the_base_url_is_ours() {
+    fn only_requests_from_the_base_url_are_same_origin() {
         let base = "https://flows.example.com";
         let is = |pairs: &[(&'static str, &'static str)]| check_origin(base, &headers(pairs), true).is_ok();
         assert!(is(&[("origin", "https://flows.example.com")]));

@@ -74,8 +74,9 @@ impl TokenText {
 /// Random bytes in hexadecimal.
 pub(crate) fn random(bytes: usize) -> Result<String, Problem> {
     let mut entropy = vec![0; bytes];
-    getrandom::fill(&mut entropy)
-        .map_err(|error| Problem::new(Code::InternalError, format!("The system gives no randomness: {error}.")))?;
+    getrandom::fill(&mut entropy).map_err(|error| {
+        Problem::new(Code::InternalError, format!("The system provides no random numbers: {error}."))
+    })?;
     Ok(hex(&entropy))
 }
 

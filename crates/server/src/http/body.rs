@@ -170,7 +170,7 @@ pub fn if_match(headers: &HeaderMap) -> Result<Option<Tag>> {
 
 /// Rejects `If-Match` on requests that concern several resources.
 pub(crate) fn no_if_match(headers: &HeaderMap) -> Result<()> {
-    let message = "there is no ETag of all workflows together: leave it out, or save them one by one";
+    let message = "several workflows have no common ETag: leave it out, or save them one by one";
     if headers.contains_key("if-match") { Err(Problem::field("If-Match", message)) } else { Ok(()) }
 }
 

@@ -212,8 +212,8 @@ impl Drop for Connection {
 }
 
 fn full() -> Problem {
-    let message = "This organization or token has as many connections as it may, and none of them is idle: end some \
-                   requests or event streams, or send more over one connection (HTTP/2).";
+    let message = "This organization or token has its maximum number of connections, and none of them is idle: end \
+                   some requests or event streams, or send more over one connection (HTTP/2).";
     Problem::new(Code::Unavailable, message)
 }
 
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn one_organization_has_half_of_the_connections_and_one_token_half_of_these() {
+    fn an_organization_gets_half_and_a_token_a_quarter_of_connections() {
         let all = Arc::new(Connections::of(144));
         let one = opened(&all, "acme", "t1");
         assert_eq!(one.len(), 36, "a quarter");
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proven_connection_stays_proven() {
+    fn an_authenticated_connection_stays_authenticated() {
         let all = Arc::new(Connections::of(64));
         let one = all.add(address(1), false);
         one.busy();
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_finds_room_among_the_unproven_ones() {
+    fn a_new_connection_replaces_an_unauthenticated_one() {
         let all = Arc::new(Connections::of(64));
         let proven = all.add(address(1), false);
         proven.prove(&holder("acme", "t1")).unwrap();

@@ -69,7 +69,7 @@ pub(crate) struct PageQuery {
     pub cursor: Option<String>,
 }
 
-/// Bounds of the page that a request asks for.
+/// Bounds of the requested page.
 pub(crate) fn most(requested: Option<usize>) -> Result<ReadLimit> {
     most_of(requested, PAGE_DEFAULT)
 }

@@ -238,8 +238,7 @@ impl From<EngineError> for Problem {
                 Self::new(Code::InternalError, text).because(message)
             }
             EngineError::Stopped(_) => {
-                let text =
-                    "The engine of this node has stopped. Try again at another node, or when it was started anew.";
+                let text = "The engine of this node has stopped. Try again at another node, or after its restart.";
                 Self::new(Code::Unavailable, text).because(message)
             }
             EngineError::NotHere | EngineError::Busy => Self::new(Code::Unavailable, message),

@@ -78,7 +78,7 @@ impl Verdict {
     /// No limit.
     pub(crate) const NONE: Self = Self { limit: 0, remaining: 0, reset_s: 0, wait_s: 0 };
 
-    /// Returns an error beside the verdict if the request is over the limit. `subject` says what the limit is for.
+    /// Returns an error beside the verdict if the request is over the limit. `subject` names the limited subject.
     pub(crate) fn checked(self, subject: &str) -> (Self, Result<()>) {
         let refused = || {
             let message = format!("Too many requests {subject}: there is room for the next in {} s.", self.wait_s);

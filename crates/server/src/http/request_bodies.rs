@@ -166,7 +166,7 @@ pub(crate) async fn receive(
 /// Reads a body within the time limit, so that a stalled upload does not hold memory forever.
 async fn whole(body: Body, bytes_max: usize, time_limit: Duration) -> Result<Body> {
     let read = timeout(time_limit, read(body, bytes_max)).await.map_err(|_| {
-        let message = format!("The body has not come within {} s: send it again.", time_limit.as_secs());
+        let message = format!("The body did not arrive within {} s: send it again.", time_limit.as_secs());
         Problem::new(Code::RequestTimeout, message)
     })?;
     read.map(Body::from)
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn anonymous_bodies_end_at_sixteen_kib_and_those_of_callers_at_four_mib() {
+    async fn body_limits_are_16_kib_anonymous_and_4_mib_authenticated() {
         let bodies = Bodies::default();
         for (account, bytes_max) in [(Account::anonymous("192.0.2.1"), 16 * 1024), (member("ada"), BODY_BYTES_MAX)] {
             let of = |bytes: usize| receive(&bodies, Body::from(vec![b'a'; bytes]), &account, false);

@@ -248,8 +248,8 @@ impl Drop for Reserved {
 
 /// The error for clients that do not read their responses.
 pub(crate) fn responses_unread() -> Problem {
-    let message = "Responses to this member or address that were not read yet take all the memory they may: read them, or \
-                   ask for smaller pages (`limit`), and try again.";
+    let message = "Responses to this member or address that were not read yet use all of their memory: read them, or \
+                   request smaller pages (`limit`), and try again.";
     Problem::new(Code::Unavailable, message)
 }
 

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_connection_replaces_an_unproven_one() {
+    async fn a_new_connection_replaces_an_unauthenticated_one() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let (address, permits) = (listener.local_addr().unwrap(), ConnectionPermits::of(1));
         let _clients = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];

@@ -87,7 +87,7 @@ pub struct ProposedChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Written {
-    /// The change in words, as the author asked for it.
+    /// The change in prose, as the author requested it.
     pub intent: String,
     /// The model, as its provider names it.
     pub model: String,

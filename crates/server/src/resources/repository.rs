@@ -203,7 +203,7 @@ pub fn apply(catalogue: &dyn Catalogue, change: &Change) -> Result<Result<(), Ch
     }
 }
 
-/// Commits a change, which is prepared anew after each conflict with a concurrent change, up to `tries` times.
+/// Commits a change, which is prepared again after each conflict with a concurrent change, up to `tries` times.
 pub fn with_retries<T>(
     catalogue: &dyn Catalogue,
     tries: usize,

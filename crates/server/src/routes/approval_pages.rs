@@ -46,8 +46,8 @@ use crate::{
 pub(crate) const SIGN_IN: &str = "/sign-in";
 
 /// Notice for gates that cannot be approved.
-const TOO_FEW: &str = "Too few of those who may decide here are members in a role that decides. Unless that changes, this can \
-    be denied, or waits until its time is over.";
+const TOO_FEW: &str = "Too few of those who may decide here are members in a role that decides. Otherwise it can only be \
+    denied, or waits until it expires.";
 
 /// Content type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -236,7 +236,7 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, are_enough: bo
     let signed_in = format!("{} of {}", caller.user, caller.organization);
     let page = Html::of("h1", "Approval")
         .add(Html::of("pre", &gate.prompt))
-        .markup("<h2>What is approved</h2>")
+        .markup("<h2>Request</h2>")
         .add(Html::of("pre", &json::pretty(&gate.items)))
         .markup("<table>")
         .add(row_of("workflow", row.workflow_id.as_deref().unwrap_or("-")))
@@ -250,7 +250,7 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, are_enough: bo
         .markup("</table>")
         .all((!are_enough).then(|| Html::of("p", TOO_FEW)));
     if !may_decide(caller, row, open) {
-        return page.markup("<p>You may look at this, and not decide.</p>");
+        return page.markup("<p>You can view this, but not decide.</p>");
     }
     if gate.purpose == Purpose::Form && !is_permission(gate) {
         let console = format!("/executions/{}", row.id);

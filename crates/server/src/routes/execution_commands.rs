@@ -370,7 +370,7 @@ async fn signal(
     match deliver(&app, &caller, &row, command).await? {
         // The signal queue was full when it arrived, and is not any more.
         Delivered::Stale => {
-            Err(Problem::new(Code::Conflict, "The signal was not kept, and may be now: send it again."))
+            Err(Problem::new(Code::Conflict, "The signal was not stored, and can be now: send it again."))
         }
         delivered => done(&app, row.key, delivered).await.map(Json),
     }
@@ -423,7 +423,7 @@ async fn message(
     let command = ExecutionCommand { execution: row.key, input, action: "execution.message", detail };
     match deliver(&app, &caller, &row, command).await? {
         Delivered::Stale => {
-            Err(Problem::new(Code::Conflict, "The message was not kept, and may be now: send it again."))
+            Err(Problem::new(Code::Conflict, "The message was not stored, and can be now: send it again."))
         }
         delivered => done(&app, row.key, delivered).await.map(Json),
     }
@@ -460,7 +460,7 @@ async fn reported(app: App, caller: Caller, id: String) -> Result<Json<CommandRe
             return Err(Problem::new(Code::Forbidden, "Only the execution's own session may report on it."));
         }
         let message =
-            "The server carries this execution out itself: its journal says how it stands, and no report changes that.";
+            "The server runs this execution itself: its journal determines its status, and no report changes it.";
         Err(Problem::new(Code::Conflict, message))
     })
     .await

@@ -66,7 +66,7 @@ fn store_unready(error: StoreError) -> Problem {
 /// The error for a component that is not ready. The cause goes to the log only, because the endpoint is public and a
 /// cause may contain addresses and files.
 fn unready(component: &str, why: impl std::fmt::Display) -> Problem {
-    let message = format!("This node takes no work: its {component} is not ready. The node's log says why.");
+    let message = format!("This node accepts no work: its {component} is not ready. The node's log shows the reason.");
     Problem::new(Code::Unavailable, message).with(serde_json::json!({ "component": component })).because(why)
 }
 

@@ -110,7 +110,7 @@ impl Runtime {
             return Err(Problem::field("runtime.attempt", message));
         }
         if idempotency_key.0 != Value::Null {
-            let message = "the server makes the key of workflow, member and `clientRequestId`: leave it out";
+            let message = "the server derives the key from workflow, member and `clientRequestId`: leave it out";
             return Err(Problem::field("runtime.idempotencyKey", message));
         }
         let policy = policy.unwrap_or_default();

@@ -153,7 +153,7 @@ struct Put {
 impl Put {
     /// Applies the request to the stored member.
     fn over(&self, before: Option<&Member>) -> Result<Member> {
-        let new = || Problem::field("role", "it must be said of a new member");
+        let new = || Problem::field("role", "it is required for a new member");
         let role = self.role.or(before.map(|before| before.role)).ok_or_else(new)?;
         let stays = before.is_some_and(|before| before.is_operator) && role == Role::Owner;
         let is_operator = self.operator.unwrap_or(stays);
@@ -169,10 +169,10 @@ impl Put {
 fn check_rank<'a>(caller: &Caller, members: impl IntoIterator<Item = &'a Member>) -> Result<()> {
     for member in members {
         if member.role == Role::Owner && caller.role != Role::Owner {
-            return Err(Problem::new(Code::Forbidden, "Only an owner makes or changes owners."));
+            return Err(Problem::new(Code::Forbidden, "Only an owner adds or changes owners."));
         }
         if member.is_operator && !caller.has(Permission::InstallationWrite) {
-            let message = "Only who runs the installation makes or changes others who do.";
+            let message = "Only an operator adds or changes operators.";
             return Err(Problem::new(Code::Forbidden, message));
         }
     }
@@ -196,8 +196,8 @@ fn remaining_owner(
     let owners = repository.all::<Member>(Some(("role", "owner".into())));
     let stays = |other: &Stored<Member>| other.id != id && (other.body.is_operator || !operator_goes);
     let mut others = owners.filter(|other| other.as_ref().map_or(true, stays));
-    let what = if operator_goes { "the last who runs the installation" } else { "the organization's last owner" };
-    let last = || Problem::new(Code::Conflict, format!("This is {what}: make another one first."));
+    let what = if operator_goes { "the last operator of the installation" } else { "the organization's last owner" };
+    let last = || Problem::new(Code::Conflict, format!("This is {what}: add another one first."));
     let other = others.next().ok_or_else(last)??;
     repository.put(&other.id, &other.body, other.version).map(Some)
 }

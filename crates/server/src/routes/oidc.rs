@@ -211,7 +211,7 @@ fn not_set_up() -> Problem {
 pub(crate) fn error_page(problem: &Problem) -> Response {
     let mut response = Html::of("h1", "That did not work")
         .add(Html::of("p", &problem.message))
-        .markup("<p><a href=\"/sign-in/oidc\">Sign in anew</a></p>")
+        .markup("<p><a href=\"/sign-in/oidc\">Sign in again</a></p>")
         .page(problem.code.status(), "That did not work");
     problem.failed().map(|failed| response.extensions_mut().insert(failed));
     response

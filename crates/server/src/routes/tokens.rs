@@ -302,14 +302,14 @@ fn check_owner(caller: &Caller, user: &str, member: Option<&Stored<Member>>) -> 
         return Ok(());
     }
     if !caller.role.is_admin() {
-        return Err(Problem::new(Code::Forbidden, "Only an admin makes or revokes credentials of others."));
+        return Err(Problem::new(Code::Forbidden, "Only an admin creates or revokes credentials of others."));
     }
     let member = member.ok_or_else(|| Problem::not_found("member"))?;
     if member.body.role == Role::Owner && caller.role != Role::Owner {
-        return Err(Problem::new(Code::Forbidden, "Only an owner makes or revokes credentials of an owner."));
+        return Err(Problem::new(Code::Forbidden, "Only an owner creates or revokes credentials of an owner."));
     }
     if member.body.is_operator && !caller.has(Permission::InstallationWrite) {
-        let message = "Only who runs the installation makes or revokes credentials of others who do.";
+        let message = "Only an operator creates or revokes credentials of other operators.";
         return Err(Problem::new(Code::Forbidden, message));
     }
     Ok(())
@@ -321,7 +321,7 @@ fn check_scopes(caller: &Caller, scopes: &[Permission]) -> Result<()> {
         return Ok(());
     }
     if scopes.is_empty() || scopes.iter().any(|scope| is_more(&scope)) {
-        let message = "This credential has scopes: what it makes must name some of them, and no others.";
+        let message = "This credential has scopes: a token that it creates must have a subset of them.";
         return Err(Problem::new(Code::Forbidden, message));
     }
     Ok(())

@@ -99,7 +99,7 @@ impl Entry {
         }
         let decoded = cbor::decode(&detail).unwrap_or_default();
         if json::compact(&decoded) != json::compact(&self.detail.0) {
-            return Err("`detail` is not what `detailCbor` says".into());
+            return Err("`detail` differs from `detailCbor`".into());
         }
         let Self { number, actor, action, target, hash, .. } = self;
         let hash = Hash::parse(&hash).ok_or("`hash` is no hash")?;
@@ -125,10 +125,10 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Accepts the next entry, or says why it does not continue the chain.
+    /// Accepts the next entry, or returns the reason for which it does not continue the chain.
     pub(crate) fn take(&mut self, row: &AuditRow) -> Result<(), String> {
         if row.number != self.number + 1 || !row.follows(self.hash) {
-            return Err(format!("entry {} is not what was written", self.number + 1));
+            return Err(format!("entry {} was changed", self.number + 1));
         }
         (self.number, self.hash) = (row.number, row.hash);
         Ok(())
@@ -157,7 +157,7 @@ fn prove_chain(
     key: &[u8; 32],
     organization: &str,
 ) -> Result<(u64, Option<String>), StoreError> {
-    // Reads the head first: entries that are added during the verification lie behind it.
+    // Reads the head first: entries that are added during the verification follow it.
     let head = catalogue.audit_head(organization)?;
     let mut chain = Chain::default();
     let Some(head) = head else {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_exported_is_proven_with_and_without_the_key() {
+    fn an_export_verifies_with_and_without_the_key() {
         let file = exported(5);
         let proof = proven(&file, None).unwrap();
         assert_eq!((proof.entries, proof.is_sealed, proof.organization.as_str()), (5, false, "acme"));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_of_a_line_is_noticed_and_its_place_is_named() {
+    fn every_changed_line_is_detected_with_its_position() {
         let file = exported(3);
         let lines: Vec<&str> = file.lines().collect();
         for (from, to) in [
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_put_in_or_cut_off_is_noticed() {
+    fn removed_added_and_truncated_lines_are_detected() {
         let file = exported(3);
         let lines: Vec<&str> = file.lines().collect();
         let of = |lines: &[&str]| proven(&(lines.join("\n") + "\n"), None);

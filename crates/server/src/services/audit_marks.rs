@@ -111,7 +111,7 @@ impl Marks {
         let wrong = |what: String| {
             let path = self.path.display();
             Some(format!(
-                "{what}, and this node has seen entry {number} before ({path}): the log was rolled back. If a backup was \
+                "{what}, and this node has recorded entry {number} before ({path}): the log was rolled back. If a backup was \
                  restored on purpose, move that file away"
             ))
         };
@@ -130,7 +130,7 @@ impl Marks {
     /// Fails if the store cannot be read or the file cannot be written.
     pub fn record(&self, catalogue: &dyn Catalogue) -> Result<Compared> {
         let failed =
-            |why: String| Problem::new(Code::InternalError, "The marks of audit logs cannot be kept.").because(why);
+            |why: String| Problem::new(Code::InternalError, "The marks of audit logs cannot be stored.").because(why);
         let unwritten = |error: io::Error| failed(format!("{}: {error}", self.path.display()));
         // Another process of this store may use the same file; the lock keeps each from lowering the other's marks.
         let _locked = self.locked().map_err(unwritten)?;
@@ -152,7 +152,9 @@ impl Marks {
             all.insert(id, Mark { number: head.number, hash: head.hash.hex() });
         }
         for id in before.keys().filter(|id| !compared.heads.contains_key(*id)) {
-            let gone = || "the organization is not in the store any more, and its audit log was seen".to_string();
+            let gone = || {
+                "the organization is not in the store any more, and this node has recorded its audit log".to_string()
+            };
             compared.wrong.entry(id.clone()).or_insert_with(gone);
         }
         // Compares with the file instead of memory: an older file may have been restored.
@@ -274,7 +276,7 @@ async fn record(engine: &Arc<Engine>, marks: &Arc<Marks>, logged: &mut BTreeMap<
         Ok(compared) => {
             for (organization, wrong) in &compared.wrong {
                 if logged.insert(organization.clone(), wrong.clone()).as_ref() != Some(wrong) {
-                    tracing::error!(organization, wrong, "an audit log is not what was written");
+                    tracing::error!(organization, wrong, "an audit log was changed");
                 }
             }
             compared
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_rolled_back_or_deleted_is_noticed_by_the_next_process() {
+    fn a_rolled_back_or_deleted_log_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let compared = marks(folder.path()).record(&store(5, "ada")).unwrap();
         assert_eq!((compared.heads.get("acme"), compared.wrong.len()), (Some(&5), 0));
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_file_that_is_put_back_is_written_again_while_the_log_is_quiet() {
+    fn a_restored_older_file_is_rewritten_without_new_entries() {
         let folder = tempfile::tempdir().unwrap();
         let (marks, log) = (marks(folder.path()), store(5, "ada"));
         marks.record(&store(3, "ada")).unwrap();

@@ -84,7 +84,7 @@ fn check_candidate(
         Err(problem) if problem.code == Code::InvalidDefinition => Ok(()),
         Err(problem) if matches!(problem.code, Code::ValidationError | Code::WorkflowDisabled | Code::Conflict) => {
             let message = format!(
-                "The rollout cannot begin, since no start could take the candidate: {}. Save or enable that workflow, or \
+                "The rollout cannot start, since no execution could use the candidate: {}. Save or enable that workflow, or \
                  propose another definition.",
                 problem.message.trim_end_matches('.')
             );

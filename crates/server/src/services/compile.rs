@@ -56,7 +56,7 @@ impl From<CompileError> for Problem {
         match why {
             CompileError::Invalid(found) => invalid(&found),
             CompileError::Busy => {
-                let message = "No worker was free to look into the definition: try again in a second.";
+                let message = "No worker was free to check the definition: try again in a second.";
                 Self::new(Code::Unavailable, message)
             }
             CompileError::Failed(problem) => problem,
@@ -144,7 +144,7 @@ pub(crate) fn request_of(
 ) -> Result<StartRequest> {
     let CompiledPlan { plan, stored, .. } = plan_of(app, repository.organization(), workflow)?;
     let mut known = Map::new();
-    // The definition and the drain of a workflow are one row, so a start of a new definition knows of its drain.
+    // The definition and the drain of a workflow are one row, so a start of a new definition finds its drain.
     let mut drains = workflow.drain.is_some();
     let workflows = plan_tree(&plan, |name| -> Result<Arc<Plan>, NotResolved> {
         let child = started_by(repository, &workflow.user, name)?;

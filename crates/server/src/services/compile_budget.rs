@@ -102,7 +102,7 @@ impl Spent {
         }
         COMPILING_MAX.checked_sub(self.compiling).filter(|left| !left.is_zero()).ok_or_else(|| {
             let message = format!(
-                "it was not looked into: the functions and schemas of this request took more than {} s already; make \
+                "it was not checked: the functions and schemas of this request took more than {} s already; make \
                  them smaller, or send fewer at a time",
                 COMPILING_MAX.as_secs()
             );
@@ -118,7 +118,7 @@ impl Spent {
         if self.crashes <= CRASHES_MAX {
             return Ok(());
         }
-        let message = "the process that looked into it ended, as it did for another one of this request: simplify it";
+        let message = "the process that checked it ended, as it did for another one of this request: simplify it";
         Err(Fault::new(FaultKind::MemoryExceeded, message))
     }
 }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_tried_again_spends_nothing_more() {
+    fn a_retried_request_spends_no_more() {
         let (evaluator, budget) = (Counting(AtomicUsize::new(0), None), Budget::default());
         for _ in 0..5 {
             assert!(within(&evaluator, &budget).call(&schema(PATTERNS_MAX - 1, "a")).result.is_ok());
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_of_a_worker_after_the_deadline_unless_it_is_stored() {
+    fn only_cached_results_are_used_after_the_deadline() {
         let (evaluator, budget) = (Counting(AtomicUsize::new(0), None), Budget::default());
         budget.spent().compiling = COMPILING_MAX;
         let within = within(&evaluator, &budget);

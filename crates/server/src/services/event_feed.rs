@@ -39,7 +39,7 @@ const RINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes that an organization may keep even if all rings together exceed their bound.
 const RINGS_OF_ORGANIZATION_BYTES_MIN: usize = 4 * 1024 * 1024;
 
-/// Most bytes of a ring while its organization is over its bound.
+/// Maximum bytes of a ring while its organization exceeds its bound.
 const CROWDED_RING_BYTES_MAX: usize = 16 * 1024;
 
 /// Position of an event: the sequence number of its frame, and its index in the frame, from 0.
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_continues_at_its_position_and_learns_when_events_were_evicted() {
+    fn a_watcher_resumes_at_its_position_or_learns_of_evicted_events() {
         let feed = Feed::new(Arc::default(), "acme".into());
         assert_eq!(feed.next(None), Next::None);
         feed.push([event(0, 0), event(0, 1), event(2, 0)], false);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_watchers_of_one_member_and_of_one_organization_leave_connections_to_others() {
+    fn watchers_per_member_and_organization_are_bounded() {
         assert_eq!(Feeds::of_connections(usize::MAX).watchers_max, WATCHERS_MAX);
         let feeds = Feeds::of_connections(384);
         let of = |organization: &str, user: &str, token: &str| {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_bounded_in_bytes_also_where_others_have_too_many() {
+    fn the_bytes_of_a_ring_are_bounded() {
         let of = |sequence: u64, bytes: usize| StreamEvent { data: "x".repeat(bytes), ..event(sequence, 0) };
         let (all, kept) = (Arc::<Rings>::default(), |feed: &Feed| feed.log.lock().unwrap().bytes);
         let (new, count) = (|name: &str| Feed::new(all.clone(), name.into()), || all.0.lock().unwrap().all);

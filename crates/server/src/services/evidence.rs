@@ -264,7 +264,7 @@ pub fn since(
 /// Returns the heads of all journals and audit logs.
 ///
 /// # Errors
-/// Says which head cannot be read.
+/// Names the head that cannot be read.
 pub fn heads(installation: Installation<'_>) -> Result<Vec<Head>, String> {
     let Installation { store, loader, .. } = installation;
     let failed = |error: mainspring_store::StoreError| error.to_string();

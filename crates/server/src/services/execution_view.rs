@@ -336,7 +336,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
     let approvals: Vec<Data> =
         details.tree.gates.iter().map(|open| Data(approval(row, open, may_decide(caller, row, open)))).collect();
     let first = details.tree.gates.first().filter(|open| may_decide(caller, row, open));
-    // Rows of older releases lack the workflow's display name; the journal has it.
+    // Rows of older releases do not have the workflow's display name; the journal has it.
     let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
     let rollout = start.and_then(|start| rollout_of(&start.trigger, state.lineage.depth > 0));
     let mut summary = ExecutionSummary::from(row);

@@ -57,7 +57,7 @@ pub(crate) fn owner_of(app: &App, organization: &str, trigger: &Stored<Trigger>)
     let removed = || {
         let message = format!(
             "The owner `{user}` of this trigger is no longer a member. The trigger has stopped; save its workflow as a \
-             present member, and create the trigger anew."
+             current member, and create the trigger again."
         );
         Problem::new(Code::TriggerOwnerRemoved, message)
     };
@@ -123,7 +123,7 @@ fn look_up(app: &App, organization: &str, trigger: &Stored<Trigger>, key: &str) 
     // not run with the rights of another member.
     if workflow.body.user != owner.user {
         let message = format!(
-            "The workflow `{}` now belongs to `{}`, and this trigger starts executions as `{}`. Create the trigger anew.",
+            "The workflow `{}` now belongs to `{}`, and this trigger starts executions as `{}`. Create the trigger again.",
             workflow.id, workflow.body.user, owner.user
         );
         return Err(Problem::new(Code::TriggerOwnerRemoved, message));

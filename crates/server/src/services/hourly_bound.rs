@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_begins_one_at_a_time_and_a_number_of_times_in_an_hour() {
+    fn runs_are_serial_and_bounded_per_hour() {
         let bound = HourlyBound::new(3);
         let permit = bound.begin("acme", 0).ok().unwrap();
         assert_eq!(bound.begin("acme", 1).err(), Some(Full::Busy));

@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// The interval in which open migrations are looked for: one row of the store if there are none.
+/// The interval of polls for open migrations: one row of the store if there are none.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Migrations that are continued in one round.
@@ -180,7 +180,7 @@ fn prepare(app: &App, open: &OpenMigration) -> Result<Option<Work>> {
         return end(app, open, run, None).map(|()| None);
     }
     let last = rows.last().filter(|_| !are_asked).map(|row| row.key);
-    // Executions of this definition that began with it are none of the migration.
+    // Executions that started with this definition are not part of the migration.
     let is_new = |row: &ExecutionRow| row.workflow_hash == target.hash && row.started_at >= run.body.since;
     let rows = rows.into_iter().filter(|row| !is_new(row));
     let candidates = rows.map(|row| candidate(&caller, row, (&run.body, &target), proposal)).collect();
@@ -306,10 +306,7 @@ fn refusal(app: &App, row: &ExecutionRow, target: &Target) -> Vec<StayReason> {
     }
     match target.reasons(&state) {
         reasons if reasons.is_empty() => {
-            vec![reason(
-                "changed_meanwhile",
-                "the execution could not migrate when it was asked; apply again to ask it again",
-            )]
+            vec![reason("changed_meanwhile", "the execution could not migrate at that time; apply again to retry")]
         }
         reasons => reasons,
     }

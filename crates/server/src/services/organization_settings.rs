@@ -106,7 +106,7 @@ pub(crate) fn check(body: &Update) -> Result<()> {
         [limits.per_user, limits.per_organization, limits.per_workflow.flatten()].contains(&Some(0))
     };
     if body.limits.as_ref().is_some_and(of_nothing) {
-        return Err(Problem::field("limits", "a limit of 0 lets nothing run: turn the feature off instead"));
+        return Err(Problem::field("limits", "a limit of 0 prevents all executions: disable the feature instead"));
     }
     Ok(())
 }

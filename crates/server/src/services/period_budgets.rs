@@ -16,7 +16,7 @@ pub struct StoredBudgets {
 impl PeriodBudgets for StoredBudgets {
     fn budgets(&self, store: &dyn Store, organization: Option<&str>) -> Result<Vec<PeriodicBudget>, String> {
         let Some(organization) = organization else { return Ok(self.of_installation.clone()) };
-        // The file knows workflows by their names in definitions, which several of an organization may have.
+        // The file refers to workflows by their names in definitions, which several of an organization may have.
         let of_all = self.of_installation.iter().filter(|budget| budget.workflow.is_none());
         let mut budgets: Vec<_> = of_all.cloned().collect();
         for stored in Repository::of(store.catalogue(), organization).all::<Budget>(None) {

@@ -1,4 +1,4 @@
-//! The status of a proposal: its moves in one table, and the status that a reader sees.
+//! The status of a proposal: its moves in one table, and the status that readers get.
 
 use crate::resources::{Proposal, ProposalStatus, Workflow, repository::Stored};
 
@@ -13,7 +13,7 @@ pub(crate) enum Move {
     Apply,
     /// It cannot be applied.
     Fail,
-    /// Its time is over.
+    /// Its time limit has passed.
     Expire,
     /// Something that was reviewed has changed.
     Void,

@@ -230,7 +230,7 @@ pub(crate) fn review(
             return Ok((change, Outcome(Err(problem))));
         }
         if new.approve && stored.body.author.is(&caller.user) && needs_four_eyes(app, caller)? {
-            let message = "You have proposed this change, or have made the credential that proposed it, and the organization requires that another member approves it.";
+            let message = "You proposed this change, or created the credential that proposed it, and the organization requires that another member approves it.";
             return Err(Problem::new(Code::Forbidden, message));
         }
         if new.approve && stored.body.shadow.is_none() && requires(app, caller, SHADOW_FEATURE)? {
@@ -619,7 +619,7 @@ fn is_of_program(kind: &Kind, role: Role) -> bool {
     *kind != Kind::Person || role == Role::Agent
 }
 
-/// Marks open proposals of a workflow whose time is over, and counts the others.
+/// Marks open proposals of a workflow whose time limit has passed, and counts the others.
 fn expire(
     repository: Repository<'_>,
     caller: &Caller,
@@ -757,7 +757,7 @@ mod tests {
 
     /// The definitions of all open proposals are larger than one page of a list.
     #[test]
-    fn open_proposals_are_counted_whatever_their_size() {
+    fn open_proposals_of_any_size_are_counted() {
         let store = mainspring_store::memory::MemoryStore::new();
         let (repository, caller) = (Repository::of(&store, "acme"), Caller::example("acme", "ada"));
         let add = |number: usize, expires_at: u64| {

@@ -32,7 +32,7 @@ const MINIMUM_MAX: u32 = SAMPLE_MAX as u32;
 pub(crate) struct Chosen<'a> {
     /// The workflow with this definition.
     pub workflow: Cow<'a, Stored<Workflow>>,
-    /// The entry of the trigger that says why; `None` without a rollout.
+    /// The entry of the trigger with the reason; `None` without a rollout.
     pub rollout: Option<(&'static str, Value)>,
     /// The bucket of the start in a rollout, if it takes the candidate.
     pub candidate_bucket: Option<u64>,

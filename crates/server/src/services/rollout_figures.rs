@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_judged_before_the_minimum() {
+    fn no_verdict_is_given_before_the_minimum() {
         let thresholds = Thresholds { max_failure_rate_percent: Some(50.0), ..Thresholds::default() };
         check(&thresholds, of_side(0, 0, 0, 0.0), of_side(0, 9, 0, 0.0), "waits");
         // Canceled executions do not count.
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn one_exceeded_threshold_is_enough_and_one_missing_delays_the_promotion() {
+    fn one_exceeded_threshold_aborts_and_a_missing_one_delays() {
         let both = Thresholds {
             max_failure_rate_percent: Some(20.0),
             max_duration_p50_ratio: Some(1.5),

@@ -120,7 +120,7 @@ fn detail(caller: &Caller, stored: &Stored<Rollout>, decision: &Decision, both: 
     Value::map(detail.into_iter().chain(caller.made_by_detail()))
 }
 
-/// The workflow after a promotion, with the entry of its history that says so.
+/// The workflow after a promotion, with the entry of its history about it.
 fn promoted(
     app: &App,
     caller: &Caller,

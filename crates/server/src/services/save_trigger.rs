@@ -365,7 +365,7 @@ fn move_path(
 }
 
 /// Replaces the next tick of a schedule in a change. `(cursor_ms, not_before_ms)`: all ticks up to the cursor are
-/// decided, and the next look is not before the second time. A disabled trigger and other types have no next tick.
+/// decided, and the next poll is not before the second time. A disabled trigger and other types have no next tick.
 pub(crate) fn schedule(
     app: &App,
     (organization, id): (&str, &str),

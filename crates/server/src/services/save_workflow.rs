@@ -333,7 +333,7 @@ fn changes<'a>(app: &App, prepared: impl IntoIterator<Item = &'a Prepared>) -> C
     change
 }
 
-/// Commits a change. After a conflict with a concurrent change it is prepared anew, which checks `If-Match` again.
+/// Commits a change. After a conflict with a concurrent change it is prepared again, which checks `If-Match` again.
 fn with_retries<T>(app: &App, mut prepare: impl FnMut() -> Result<(Change, T)>) -> Result<T> {
     for _ in 0..TRIES {
         let (change, done) = prepare()?;

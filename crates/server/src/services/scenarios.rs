@@ -298,7 +298,7 @@ pub(crate) fn delete(
     })
 }
 
-/// Scenarios decide whether a proposal is applied, so only those who apply may change them.
+/// Scenarios decide whether a proposal is applied, so only members who can apply proposals may change them.
 fn check_owner(caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
     if caller.is_person() && caller.may_act_for(&workflow.body.user) {
         return Ok(());

@@ -133,7 +133,7 @@ impl<'s> ShadowRun<'s> {
         shows_values: bool,
     ) -> Result<ExecutionReport, StoreError> {
         if self.is_over() {
-            let why = format!("the {} ms of the shadow run are over", self.source.bounds.time_max_ms);
+            let why = format!("the {} ms of the shadow run have passed", self.source.bounds.time_max_ms);
             return Ok(ExecutionReport::refused(row.id.clone(), why));
         }
         let recording = match self.recording(row) {

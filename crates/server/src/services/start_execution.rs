@@ -97,8 +97,8 @@ pub(crate) fn prepare(
     Ok((StartRequest { workspace, ..request }, warnings))
 }
 
-/// Counts a start that the candidate of a rollout refuses and the stable definition accepts, and says so in the error. A start
-/// that both refuse says nothing about the candidate.
+/// Counts a start that the candidate of a rollout refuses and the stable definition accepts, and names the candidate in
+/// the error. A start that both refuse is not evidence against the candidate.
 fn refused(
     app: &App,
     caller: &Caller,

@@ -16,7 +16,7 @@ use crate::{
     services::trigger_config::parse_mapping,
 };
 
-/// Parts of header names that say that a value is a credential or proves one. Such headers never reach a journal.
+/// Parts of names of headers whose value is a credential or proves one. Such headers never reach a journal.
 const CREDENTIAL_PARTS: [&str; 12] = [
     "auth",
     "cookie",

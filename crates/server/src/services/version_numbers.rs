@@ -66,8 +66,8 @@ pub(crate) fn number(
                 return Err(Problem::new(
                     Code::Conflict,
                     format!(
-                        "version: {requested} of the workflow `{id}` is another definition ({hash}): leave `version` out, and it is \
-                         counted up, or give one that is not in the history."
+                        "version: {requested} of the workflow `{id}` is another definition ({hash}): leave `version` out to use the \
+                         next number, or give one that is not in the history."
                     ),
                 ));
             }

@@ -23,7 +23,7 @@ pub(crate) fn checked(field: &str, wait_ms: u64) -> Result<Duration> {
     Ok(Duration::from_millis(wait_ms))
 }
 
-/// Waits until an execution has ended or waits for an approval, or until the time is over. The caller holds a
+/// Waits until an execution has ended or waits for an approval, or until the time limit has passed. The caller holds a
 /// [permit](crate::services::event_feed::Feeds::register) among the watchers.
 pub(crate) async fn until_settled(app: &App, key: ExecutionKey, time: Duration) -> Result<()> {
     let feed = feed_of(app, key);

@@ -94,7 +94,7 @@ pub(crate) fn resolve_started(
     let mut theirs = put.map(|stored| Ok((*stored).clone())).chain(stored);
     match (theirs.next().transpose()?, theirs.next().transpose()?) {
         (Some(_), Some(_)) => {
-            let message = format!("`{name}` is what several workflows are called: name one by its id");
+            let message = format!("several workflows are named `{name}`: use the id");
             Err(Problem::new(Code::Conflict, message))
         }
         (found, _) => Ok(found),

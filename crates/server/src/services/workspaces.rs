@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_what_was_found() {
+    fn only_listed_workspaces_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let running = ExecutionRow { idempotency_key: Some("c".into()), ..row(3, None) };
         let of_others = ExecutionRow { organization: Some("globex".into()), ..ended(4, "d") };

@@ -1,5 +1,5 @@
-//! Proposals that a language model writes: asks the model, compiles its answers, and creates a proposal of the first one
-//! that compiles.
+//! Proposals that a language model writes: sends requests to the model, compiles its answers, and creates a proposal of
+//! the first one that compiles.
 //!
 //! The audit log has each call twice: before it begins, with the most that it may use, and after its answer. A call
 //! without the second entry was interrupted, and may have been paid for.
@@ -45,13 +45,13 @@ use crate::{
 /// Longest wait for one answer of a model.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Longest wait for the lists of tools. Without them, the model knows the tools of the present definition only.
+/// Longest wait for the lists of tools. Without them, the model has only the tools of the current definition.
 const TOOLS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Characters of the name of a model in a request.
 const MODEL_CHARS_MAX: usize = 200;
 
-/// A change in words.
+/// A change in prose.
 #[derive(Debug, Clone)]
 pub(crate) struct IntentRequest {
     /// Hash of the definition to change; `None` for the present one.
@@ -112,13 +112,13 @@ where
 fn still_permitted(app: &App, caller: &Caller, workflow: &str, calls: u64) -> Result<Caller> {
     let checked = reauthorize(app, caller, Permission::ProposalsWrite).and_then(|now| match now.is_person() {
         true => Ok(now),
-        false => Err(Problem::new(Code::Forbidden, "Only people ask for changes in words.")),
+        false => Err(Problem::new(Code::Forbidden, "Only people request changes in prose.")),
     });
     checked.map_err(|problem| {
         let why = match problem.code {
             Code::Unauthorized => "the credential of the request was revoked or has expired",
             Code::Forbidden => {
-                "the member of the request has lost the permission `proposals:write`, or is no person any more"
+                "the member of the request has lost the permission `proposals:write`, or is not a person any more"
             }
             _ => return problem,
         };
@@ -148,7 +148,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Asks until an answer is another definition that compiles.
+    /// Repeats the request until an answer is another definition that compiles.
     async fn draft(&self, mut request: ChangeRequest) -> Result<(Draft, Written)> {
         let mut used = Tokens::default();
         loop {

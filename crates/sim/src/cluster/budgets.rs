@@ -35,7 +35,7 @@ impl Cluster {
 
     /// Checks that the store has counted what the journals say, that no lease is left over, and that no limit was passed.
     pub(super) fn check_budgets(&self) -> Result<(), String> {
-        // Executions of older rules need no leases, and are counted all the same.
+        // Executions of older rules need no leases, and are counted anyway.
         let mut used: BTreeMap<String, (Usage, bool)> = BTreeMap::new();
         for state in self.commits.states() {
             let (of, are_limited) = used.entry(tenant_of(state).to_owned()).or_insert((Usage::default(), true));

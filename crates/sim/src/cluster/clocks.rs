@@ -33,7 +33,7 @@ pub(super) struct Clocks {
     jumped_ms: i64,
     /// The time at which the wall clock stopped.
     frozen_at: Option<u64>,
-    /// Milliseconds for which the monotonic clock stood still with its paused guest, and the end of the last pause.
+    /// Milliseconds for which the monotonic clock stopped with its paused guest, and the end of the last pause.
     paused_ms: u64,
     paused_until: u64,
     /// The time since which the node owns partitions with a wrong wall clock.
@@ -75,7 +75,7 @@ impl Clocks {
         (self.jumped_ms, self.frozen_at) == (0, None)
     }
 
-    /// Pauses the guest at its hypervisor. The monotonic clock stands still for that time; the wall clock is corrected
+    /// Pauses the guest at its hypervisor. The monotonic clock stops for that time; the wall clock is corrected
     /// afterwards.
     fn pause(&mut self, now: u64, until: u64) {
         self.paused_ms += until.saturating_sub(self.paused_until.max(now));
@@ -94,7 +94,7 @@ impl Clocks {
 
 impl Cluster {
     /// Injects a fault of a clock. A guest that was paused recently is exempt: when its wall clock is set back while
-    /// the monotonic clock stands still, no check can detect that before the next heartbeat.
+    /// the monotonic clock stops, no check can detect that before the next heartbeat.
     pub(super) fn inject_clock_fault(&mut self, node: usize) {
         let (now, drawn) = (self.now, self.rare_faults.rng.below(8));
         let by_ms = *self.rare_faults.rng.pick(&JUMPS_MS);
@@ -129,7 +129,7 @@ impl Cluster {
         let delays = &mut self.nodes[node].delays;
         let longer_ms = until.saturating_sub(delays.paused_until.max(self.now));
         delays.paused_until = delays.paused_until.max(until);
-        // The monotonic clock may stand still during the pause.
+        // The monotonic clock may stop during the pause.
         delays.heartbeat_by = delays.heartbeat_by.map(|by| by + longer_ms);
         let is_right = self.nodes[node].clocks.is_right();
         if is_right && self.rare_faults.has(RareFault::Clocks) && self.rare_faults.rng.chance(50) {

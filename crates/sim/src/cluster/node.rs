@@ -1,5 +1,5 @@
-//! A node of the cluster: a sequence of incarnations, each with a fresh node of the engine that knows only the contents
-//! of the store.
+//! A node of the cluster: a sequence of incarnations, each with a new node of the engine that has only the contents of
+//! the store.
 //!
 //! An incarnation is a process. It runs the rounds of the engine's node on virtual time, and performs its outputs in
 //! `outputs`. All decisions are the engine's.

@@ -120,7 +120,7 @@ impl Inbox {
         (entry.clone(), execution)
     }
 
-    /// Lists entries that had no effect: a case that passes without them checks less than it says.
+    /// Lists entries that had no effect: a case that passes without them checks less than it appears to.
     pub(super) fn missed(&self) -> Vec<(usize, String)> {
         let never =
             self.entries.iter().enumerate().filter_map(|(place, (entry, waiting))| match (waiting, &entry.at) {

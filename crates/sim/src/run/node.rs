@@ -100,8 +100,8 @@ impl Run<'_> {
         }
     }
 
-    /// Crashes the node and recovers it: the new one knows only what is in the store, and processes everything due by a
-    /// time.
+    /// Crashes the node and recovers it: the new one has only the contents of the store, and processes everything due
+    /// by a time.
     pub(super) fn recover(&mut self, by: u64) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             self.node = fresh(&self.store, &mut self.injector)?;

@@ -72,7 +72,7 @@ pub enum EntryAction {
         /// The user who cancels.
         by: String,
     },
-    /// The execution continues with another plan, if it can. Scenarios have no word for it.
+    /// The execution continues with another plan, if it can. Scenarios cannot express it.
     Migrate {
         /// The plan in its stored form.
         plan: PlanBytes,

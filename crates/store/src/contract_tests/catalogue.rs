@@ -209,7 +209,7 @@ fn versions() -> Vec<Case> {
             ],
         ),
         (
-            "a change is made whole or not at all, removals before puts",
+            "a change is atomic, with removals before puts",
             vec![
                 (Change(CatalogueOp::default()), "done"),
                 (Change(both(put("w o a", 0, "x"), put("t  a", 0, "y"))), "done"),
@@ -346,7 +346,7 @@ fn logs() -> Vec<Case> {
             ],
         ),
         (
-            "what a part or a message notes is in the log if it is durable, and once",
+            "the audit entry of a part or message is durable with it, and once",
             vec![
                 (Claim(0), "1"),
                 (
@@ -367,7 +367,7 @@ fn logs() -> Vec<Case> {
 }
 
 #[test]
-fn what_no_index_takes_is_refused_by_every_store() {
+fn keys_too_long_for_an_index_are_refused_by_every_store() {
     let long: Text = Box::leak(format!("w o {}", "x".repeat(crate::ID_BYTES_MAX + 1)).into_boxed_str());
     let check = |store: &dyn Store| {
         for op in [put(long, 0, ""), removed(long, None)] {

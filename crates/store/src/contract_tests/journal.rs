@@ -49,7 +49,7 @@ fn journals() -> Vec<Case> {
             vec![(Claim(0), "1"), (Claim(0), "2"), (Claim(1), "1"), (Claim(u32::MAX), "1"), (Claim(0), "3")],
         ),
         (
-            "an unknown execution is nowhere",
+            "an unknown execution is not found",
             vec![
                 (Head(0), "none"),
                 (Frames(0, 0, 9), ""),
@@ -102,7 +102,7 @@ fn journals() -> Vec<Case> {
             ],
         ),
         (
-            "a batch moves many, in the order of its parts",
+            "a batch commits many executions, in the order of its parts",
             vec![
                 (Claim(0), "1"),
                 (Commit(1, vec![]), ""),
@@ -116,7 +116,7 @@ fn journals() -> Vec<Case> {
 fn ends() -> Vec<Case> {
     vec![
         (
-            "an ended journal takes messages and late receipts, and nothing else",
+            "an ended journal accepts only messages and late receipts",
             vec![
                 (Claim(0), "1"),
                 (one(opens(0)), "durable"),
@@ -219,7 +219,7 @@ fn refusals() -> Vec<Case> {
 
 fn looking_anew() -> Vec<Case> {
     vec![(
-        "when to look is set anew while the head is the same and nothing has ended",
+        "the wake-up time is replaced if the head is the same and has not ended",
         vec![
             (Claim(0), "1"),
             (Commit(1, vec![opens(0), opens(1)]), "durable durable"),
@@ -266,7 +266,7 @@ fn releases() -> Vec<Case> {
 fn looking_again() -> Vec<Case> {
     vec![
         (
-            "due is by time, then by key, in pages, and only what waits",
+            "due executions are ordered by time and key, in pages",
             vec![
                 (Claim(0), "1"),
                 (Claim(1), "1"),
@@ -385,7 +385,7 @@ fn messages<S: Subject>() -> Vec<Case> {
             ],
         ),
         (
-            "a message to itself may have the name of the one it consumes",
+            "a message to itself may have the id of the consumed one",
             vec![
                 (Claim(0), "1"),
                 (Enqueue(0, "a"), "enqueued"),
@@ -395,7 +395,7 @@ fn messages<S: Subject>() -> Vec<Case> {
             ],
         ),
         (
-            "plans come with messages and with parts, any number of times",
+            "plans are stored with messages and parts, repeatedly",
             vec![
                 (Claim(0), "1"),
                 (one(Turn { plan: Some(2), ..opens(0) }), "durable"),
@@ -433,7 +433,7 @@ fn payloads() -> Vec<Case> {
             ],
         ),
         (
-            "a body that many name is there until the last of them is erased",
+            "a shared body exists until its last reference is erased",
             vec![
                 (Claim(0), "1"),
                 (one(Turn { values: vec![large, large], ..opens(0) }), "durable"),
@@ -466,7 +466,7 @@ fn payloads() -> Vec<Case> {
 
 fn enough() -> Vec<Case> {
     vec![(
-        "so many frames are read as begin before there is enough of them, and one always",
+        "frames are read up to a limit of bytes, and at least one",
         vec![
             (Claim(0), "1"),
             (one(Turn { values: vec![Some(40_000)], ..opens(0) }), "durable"),
@@ -686,7 +686,7 @@ fn origins() -> Vec<Case> {
             ],
         ),
         (
-            "lists are of an organization, of a workflow's id, of whoever began it",
+            "lists are filtered by organization, workflow id and initiator",
             vec![
                 (Claim(0), "1"),
                 (

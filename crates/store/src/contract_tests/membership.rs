@@ -29,7 +29,7 @@ fn who_takes<S: Subject>() -> Vec<Case> {
         false => "of 1: holds nothing; living: a b",
     };
     vec![(
-        "each heartbeat says whether its node takes partitions",
+        "each heartbeat records whether its node accepts partitions",
         vec![
             (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
             (Acquire("a", vec![0]), "0@1"),
@@ -62,7 +62,7 @@ fn who_takes<S: Subject>() -> Vec<Case> {
 fn leases() -> Vec<Case> {
     vec![
         (
-            "what a living node holds, nobody else takes",
+            "partitions of a live node are not acquired by others",
             vec![
                 (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
                 (Heartbeat("b", LONG), "of 1: holds nothing; living: a b"),
@@ -76,7 +76,7 @@ fn leases() -> Vec<Case> {
             ],
         ),
         (
-            "a node that never said it lives takes nothing",
+            "a node without a heartbeat acquires nothing",
             vec![(Acquire("a", vec![0]), ""), (Heartbeat("b", LONG), "of 1: holds nothing; living: b")],
         ),
         (
@@ -98,7 +98,7 @@ fn leases() -> Vec<Case> {
             ],
         ),
         (
-            "a claim asks nobody",
+            "a claim is unconditional",
             vec![
                 (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
                 (Acquire("a", vec![0]), "0@1"),
@@ -113,7 +113,7 @@ fn leases() -> Vec<Case> {
 fn ends_of_leases() -> Vec<Case> {
     vec![
         (
-            "what a silent node held is anybody's, and its name is used up",
+            "partitions of an expired node are free, and its name is invalid",
             vec![
                 (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
                 (Acquire("a", vec![0, 1]), "0@1 1@1"),
@@ -129,7 +129,7 @@ fn ends_of_leases() -> Vec<Case> {
             ],
         ),
         (
-            "a node that leaves holds nothing any more",
+            "a node that leaves owns nothing",
             vec![
                 (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
                 (Heartbeat("b", LONG), "of 1: holds nothing; living: a b"),
@@ -170,7 +170,7 @@ fn remote_attempts() -> Vec<Case> {
             ],
         ),
         (
-            "who performs it is asked to stop it",
+            "the node of an attempt gets the stop request",
             vec![
                 (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
                 (StopRemote(0, 1), "done"),
@@ -210,7 +210,7 @@ fn remote_attempts() -> Vec<Case> {
 
 fn number_of_partitions() -> Vec<Case> {
     vec![(
-        "another number of partitions moves everything and lets go of all",
+        "repartitioning moves all executions and releases all partitions",
         vec![
             (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
             (Acquire("a", vec![0, 1]), "0@1 1@1"),
@@ -258,7 +258,7 @@ fn number_of_partitions() -> Vec<Case> {
 
 fn metadata() -> Vec<Case> {
     vec![(
-        "the first value of a name is kept",
+        "the first value of a name stays",
         vec![
             (Metadata("key"), "none"),
             (PutMetadata("key", "one"), "one"),

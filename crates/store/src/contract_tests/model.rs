@@ -218,7 +218,7 @@ fn check<S: Subject>(seeds: u64, make: impl Fn() -> S) {
 }
 
 #[test]
-fn random_verbs_have_the_answers_of_the_reference() {
+fn random_operations_equal_the_reference() {
     check(SEEDS, Sqlite::new);
 }
 
@@ -228,6 +228,6 @@ const SEEDS_ON_POSTGRES: u64 = 3;
 
 #[cfg(feature = "postgres")]
 #[test]
-fn random_verbs_have_the_answers_of_the_reference_on_postgres() {
+fn random_operations_equal_the_reference_on_postgres() {
     check(SEEDS_ON_POSTGRES, super::postgres::Postgres::new);
 }

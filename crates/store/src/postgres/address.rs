@@ -61,7 +61,7 @@ impl Address {
         read(text).map_err(|why| {
             StoreError::Unavailable(format!(
                 "the address of the database cannot be used: {why}. Give postgres://USER:PASSWORD@HOST:PORT/DATABASE, \
-                 with what is special in a word percent-encoded"
+                 with special characters percent-encoded"
             ))
         })
     }
@@ -87,7 +87,7 @@ fn read(text: &str) -> Result<Address, String> {
         return Err("it does not begin with postgres:// or postgresql://".into());
     }
     let mut server: Config =
-        base.parse().map_err(|_| "the part before the first ? is no user, host, port and database".to_owned())?;
+        base.parse().map_err(|_| "the part before the first ? is not USER:PASSWORD@HOST:PORT/DATABASE".to_owned())?;
     let mut given = Given::default();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         given.take(&name, value.into_owned())?;
@@ -158,7 +158,7 @@ impl Given {
             "sslmode" => &mut self.sslmode,
             "sslrootcert" => &mut self.sslrootcert,
             "user" => &mut self.user,
-            _ => return Err(format!("{name:?} is no parameter; there are {PARAMETERS}")),
+            _ => return Err(format!("{name:?} is not a parameter; the parameters are {PARAMETERS}")),
         };
         match place.replace(value) {
             None => Ok(()),
@@ -177,21 +177,21 @@ impl Given {
             "disable" => SslMode::Disable,
             "prefer" if way == Way::Network => {
                 return Err("sslmode=prefer lets an attacker on the network path disable TLS: leave sslmode out \
-                            for verify-full, or say sslmode=require or sslmode=disable if you trust the network"
+                            for verify-full, or set sslmode=require or sslmode=disable if you trust the network"
                     .into());
             }
             "prefer" => SslMode::Prefer,
             "require" | "verify-full" if is_local => {
-                return Err(format!("there is no TLS on a unix socket: leave sslmode={word} out"));
+                return Err(format!("a unix socket has no TLS: leave sslmode={word} out"));
             }
             "require" | "verify-full" => SslMode::Require,
-            _ => return Err(format!("{word:?} is no sslmode; there are disable, prefer, require, verify-full")),
+            _ => return Err(format!("{word:?} is not an sslmode; use disable, prefer, require or verify-full")),
         };
         server.ssl_mode(mode);
         match (word, &self.sslrootcert) {
             ("verify-full", file) => Ok(Tls::Verified(file.as_ref().map(PathBuf::from))),
             (_, None) => Ok(Tls::Unverified),
-            _ => Err("sslrootcert is looked at with sslmode=verify-full only: ask for that, or leave it out".into()),
+            _ => Err("sslrootcert is used with sslmode=verify-full only: set that, or leave it out".into()),
         }
     }
 }
@@ -204,7 +204,7 @@ fn schema(given: Option<String>) -> Result<String, String> {
     // PostgreSQL reserves names that start with pg_.
     if name.len() > SCHEMA_BYTES_MAX || !begins_well || !name.chars().all(is_plain) || name.starts_with("pg_") {
         return Err(format!(
-            "{name:?} is no name for a schema: take a-z, 0-9 and _, at most {SCHEMA_BYTES_MAX}, not pg_ in front"
+            "{name:?} is not a name of a schema: use a-z, 0-9 and _, at most {SCHEMA_BYTES_MAX}, not pg_ in front"
         ));
     }
     Ok(name)
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_has_one_name_and_no_other_store_has_it() {
+    fn a_store_has_one_unique_name() {
         let place = |text: &str| Address::parse(text).unwrap().identity();
         let one = place("postgres://u:secret@db/d");
         assert_eq!(one, "postgres://db:5432/d?schema=mainspring");
@@ -302,19 +302,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_and_never_repeated() {
+    fn unusable_addresses_are_refused_and_not_echoed() {
         let table = [
             ("mysql://u:secret@h/d", "does not begin with"),
             ("u:secret@h/d", "does not begin with"),
             ("postgres://u:secret@h:port/d", "before the first ?"),
             ("postgres://u:secret@/d", "names no host"),
-            ("postgres://u:secret@h/d?sslmod=require", "\"sslmod\" is no parameter; there are host"),
+            ("postgres://u:secret@h/d?sslmod=require", "\"sslmod\" is not a parameter; the parameters are host"),
             ("postgres://u:secret@h/d?user=a&user=b", "user is given twice"),
-            ("postgres://u:secret@h/d?schema=", "no name for a schema"),
-            ("postgres://u:secret@h/d?schema=pg_flows", "no name for a schema"),
-            ("postgres://u:secret@h/d?schema=a%3Bb", "no name for a schema"),
-            ("postgres://u:secret@h/d?schema=Flows", "no name for a schema"),
-            ("postgres://u:secret@h/d?schema=1a", "no name for a schema"),
+            ("postgres://u:secret@h/d?schema=", "not a name of a schema"),
+            ("postgres://u:secret@h/d?schema=pg_flows", "not a name of a schema"),
+            ("postgres://u:secret@h/d?schema=a%3Bb", "not a name of a schema"),
+            ("postgres://u:secret@h/d?schema=Flows", "not a name of a schema"),
+            ("postgres://u:secret@h/d?schema=1a", "not a name of a schema"),
         ];
         for (text, why) in table {
             let error = Address::parse(text).err().unwrap_or_else(|| panic!("{text} is taken")).to_string();

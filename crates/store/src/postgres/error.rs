@@ -190,12 +190,14 @@ fn words(fault: &Fault) -> String {
     match fault {
         Fault::Postgres(error) => sentence(error),
         Fault::Silence(limit_ms) => {
-            format!("no answer within {limit_ms} ms: look at the network and at the server's load")
+            format!("no response within {limit_ms} ms: check the network and the server's load")
         }
         Fault::Busy(limit_ms) => {
-            format!("all connections were in use for {limit_ms} ms: look at pg_stat_activity for what they wait for")
+            format!(
+                "all connections were in use for {limit_ms} ms: check pg_stat_activity for the cause of their waits"
+            )
         }
-        Fault::Raced => "others were in the way again and again: try again".into(),
+        Fault::Raced => "repeated conflicts with other transactions: try again".into(),
         Fault::Damaged(what) | Fault::DamagedShared(what) => what.clone(),
         Fault::Store(error) => error.to_string(),
     }
@@ -209,7 +211,7 @@ fn sentence(error: &tokio_postgres::Error) -> String {
             sentence = format!("{sentence}: {inner}");
             cause = inner.source();
         }
-        let help = "look whether the server runs, whether it listens there, and whether it and sslmode agree about TLS (verify-full unless the address says another)";
+        let help = "check that the server runs and listens there, and that it and sslmode agree about TLS (verify-full unless the address says another)";
         return if is_of_connection(error) { format!("{sentence}: {help}") } else { sentence };
     };
     // Without the detail, which repeats values of rows.
@@ -223,16 +225,16 @@ fn sentence(error: &tokio_postgres::Error) -> String {
 /// Returns help for errors that an operator can do something about.
 fn help(code: &str) -> &'static str {
     match code {
-        "25006" => "this server only reads: give the address of the primary",
-        "53100" => "make room on the server's disk",
-        "53200" => "give the server more memory, or others less",
-        "53300" => "raise max_connections, or let fewer others connect",
-        "55P03" => "another transaction holds the lock: look at pg_locks and pg_stat_activity for it",
-        "57014" => "it took too long: look at pg_stat_activity for what it waited for",
+        "25006" => "this server is read-only: use the address of the primary",
+        "53100" => "free space on the server's disk",
+        "53200" => "give the server more memory, or other processes less",
+        "53300" => "raise max_connections, or reduce other connections",
+        "55P03" => "another transaction holds the lock: check pg_locks and pg_stat_activity",
+        "57014" => "it took too long: check pg_stat_activity for the cause of the wait",
         "57P01" | "57P02" | "57P03" => "wait until the server runs again",
-        "28P01" | "28000" => "look at user, password and pg_hba.conf",
-        "3D000" => "make the database with createdb, or name another one",
-        "42501" => "grant the user what it needs: CREATE on the database once, and its schema",
+        "28P01" | "28000" => "check user, password and pg_hba.conf",
+        "3D000" => "create the database with createdb, or use another one",
+        "42501" => "grant the user its privileges: CREATE on the database once, and its schema",
         "42P01" | "42703" | "42804" | "3F000" => {
             "the tables of this schema are not ours or not whole: name another schema, or restore the latest backup (of pg_dump or pg_basebackup)"
         }
@@ -248,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_codes() {
+    fn sqlstate_codes_are_classified() {
         use Meaning::{Again, Lost, Refused};
         let table = [
             ("40001", Again, false),
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_does_not_take_is_told_from_a_server_that_takes_nothing() {
+    fn rejected_content_is_distinguished_from_an_unavailable_server() {
         let content = ["22003", "22021", "22P02", "23505", "23502", "23514", "54000", "P0001", "XX000", "XX001"];
         let server =
             ["08006", "25006", "28P01", "40001", "42501", "42P01", "53100", "53200", "55P03", "57P01", "58030"];
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_error_says_that_commit_did_nothing() {
+    fn only_an_error_severity_proves_a_failed_commit() {
         assert!(is_error(Some(Severity::Error), "FEHLER"));
         assert!(is_error(None, "ERROR"));
         for severity in [Severity::Fatal, Severity::Panic] {

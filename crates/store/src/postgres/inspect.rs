@@ -204,7 +204,7 @@ async fn seen(client: &Client, address: &Address, round_us: u64) -> Result<Inspe
     let before = now_ms();
     let rows = client.query(&statement, &[]).await?;
     let here = before.midpoint(now_ms());
-    let row = rows.first().ok_or_else(|| Fault::Damaged("the server says nothing of itself".into()))?;
+    let row = rows.first().ok_or_else(|| Fault::Damaged("the server does not report its version".into()))?;
     let is_local = address.server.get_hosts().iter().all(|host| matches!(host, tokio_postgres::config::Host::Unix(_)));
     Ok(InspectedServer {
         version: columns::column(row, 0)?,

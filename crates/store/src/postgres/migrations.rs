@@ -219,7 +219,7 @@ fn raced(fault: Fault) -> Fault {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_documentation_says_the_format() {
+    fn the_documentation_has_the_current_format() {
         let said = format!("| PostgreSQL store | {};", super::FORMAT);
         assert!(include_str!("../../../../docs/reference/journal-format.md").contains(&said), "{said}");
     }

@@ -31,7 +31,7 @@ pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, StoreError> {
 fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
     let Some(path) = file else { return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }) };
     let fail = |why: String| {
-        let help = "give a file of certificates in PEM, from BEGIN CERTIFICATE on";
+        let help = "use a PEM file with certificates (BEGIN CERTIFICATE)";
         StoreError::Unavailable(format!("sslrootcert {}: {why}: {help}", path.display()))
     };
     let text = fs::read(path).map_err(|error| fail(error.to_string()))?;
@@ -40,7 +40,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
         let certificate = certificate.map_err(|error| fail(error.to_string()))?;
         roots.add(certificate).map_err(|error| fail(error.to_string()))?;
     }
-    if roots.is_empty() { Err(fail("there is no certificate in it".into())) } else { Ok(roots) }
+    if roots.is_empty() { Err(fail("it contains no certificate".into())) } else { Ok(roots) }
 }
 
 /// For `prefer` and `require`: protects against eavesdropping, but not against a man in the middle.

@@ -73,7 +73,7 @@ pub(super) fn open_writer(path: &Path, upgrades: bool) -> Result<(Connection, u3
 
 fn is_older(path: &Path, found: u32) -> StoreError {
     StoreError::Unavailable(format!(
-        "{} has format {found}, of an older release: stop what works on it, then `mainspring upgrade` brings it to format \
+        "{} has format {found}, of an older release: stop its processes, then run `mainspring upgrade` to migrate it to format \
          {FORMAT}",
         path.display()
     ))
@@ -128,7 +128,7 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
         // Set before the first read: the index of the log is then in memory and not in a shared file.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
     }
-    // SQLite reads the schema here, and says of a file without its last pages only that it is malformed.
+    // SQLite reads the schema here, and reports a file without its last pages only as malformed.
     let application = application_of(&connection);
     let tables = connection.query_row(sql!("connection.sql", "tables"), [], |row| row.get::<_, u32>(0));
     if [application.as_ref().err(), tables.as_ref().err()].into_iter().flatten().any(is_corrupt)
@@ -153,7 +153,7 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
 }
 
 fn cut_off(path: &Path) -> StoreError {
-    let message = format!("{} is shorter than it says, a part of it is lost: {RESTORE}", path.display());
+    let message = format!("{} is shorter than its header says, so a part of it is lost: {RESTORE}", path.display());
     StoreError::Damaged(message)
 }
 
@@ -165,9 +165,9 @@ fn is_corrupt(error: &Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
 }
 
-/// Returns whether a file that SQLite calls corrupt is shorter than its header says. With a writable schema, SQLite opens a file
-/// of which whole pages are missing, and reads on without the part of the schema in a page that is cut. The connection is of no
-/// use afterwards.
+/// Returns whether a file that SQLite reports as corrupt is shorter than its header says. With a writable schema,
+/// SQLite opens a file of which whole pages are missing, and reads on without the part of the schema in a page that is
+/// cut. The connection is of no use afterwards.
 fn lacks_pages(path: &Path, connection: &Connection, is_refused: bool) -> bool {
     if connection.set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true).is_err() {
         return false;
@@ -300,7 +300,7 @@ mod tests {
     use crate::{Origin, sqlite::SqliteStore};
 
     #[test]
-    fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it() {
+    fn stores_of_every_older_format_are_migrated_without_loss() {
         for format in 1..FORMAT {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("store.db");
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_off_is_said_to_be_shorter() {
+    fn a_truncated_file_is_reported_as_shorter() {
         type Open = fn(&Path) -> Result<(), StoreError>;
         let ways: [Open; 4] = [
             |path| SqliteStore::open(path).map(drop),
@@ -357,13 +357,13 @@ mod tests {
                 let file = OpenOptions::new().write(true).open(&path).unwrap();
                 file.set_len(length(bytes_of(&path))).unwrap();
                 let said = open(&path).err().unwrap().to_string();
-                assert!(said.contains("is shorter than it says"), "{}: {said}", bytes_of(&path));
+                assert!(said.contains("is shorter than its header says"), "{}: {said}", bytes_of(&path));
             }
         }
     }
 
     #[test]
-    fn the_documentation_says_the_format() {
+    fn the_documentation_has_the_current_format() {
         let said = format!("| SQLite store | {FORMAT};");
         assert!(include_str!("../../../../docs/reference/journal-format.md").contains(&said), "{said}");
     }

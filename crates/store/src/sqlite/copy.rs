@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_one_sound_file_with_all_that_was_committed() {
+    fn a_copy_is_one_valid_file_with_all_commits() {
         let folder = tempfile::tempdir().unwrap();
         let (path, copy) = (folder.path().join("store.db"), folder.path().join("copy"));
         let store = begun(&path);
@@ -97,7 +97,7 @@ mod tests {
 
     /// Two executions advance in one commit: no copy contains one advance without the other.
     #[test]
-    fn a_copy_beside_a_writer_is_of_one_moment() {
+    fn a_copy_during_writes_is_a_snapshot() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let store = begun(&path);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_the_frames_numbered_as_the_store_has() {
+    fn a_copy_keeps_the_frame_numbers() {
         let folder = tempfile::tempdir().unwrap();
         let (path, copy) = (folder.path().join("store.db"), folder.path().join("copy"));
         let store = begun(&path);

@@ -15,7 +15,7 @@ pub(super) fn of_store(path: &Path, error: &Error) -> StoreError {
     match error {
         Error::SqliteFailure(failure, _) => match failure.code {
             ErrorCode::NotADatabase => StoreError::Damaged(format!(
-                "{path} is no database: give the path of a store, or move the file away and {RESTORE}"
+                "{path} is not a database: give the path of a store, or move the file away and {RESTORE}"
             )),
             ErrorCode::DatabaseCorrupt => StoreError::Damaged(format!(
                 "{path}: {error}. Stop the engine, keep the files (also -wal and -shm) for study, and {RESTORE}"
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_errors() {
+    fn sqlite_errors_are_classified() {
         let table = [
             (ffi::SQLITE_FULL, "not written", "not written"),
             (ffi::SQLITE_READONLY, "not written", "not written"),

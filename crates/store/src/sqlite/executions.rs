@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn executions_of_other_definitions_are_read_off_an_index() {
+    fn executions_of_other_definitions_are_read_from_an_index() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         drop(SqliteStore::open(&path).unwrap());
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_executions_of_a_rollout_are_read_off_an_index_in_their_order() {
+    fn executions_of_a_rollout_are_read_in_order_from_an_index() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         drop(SqliteStore::open(&path).unwrap());
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_executions_are_pending_is_read_off_an_index() {
+    fn organizations_with_pending_executions_are_read_from_an_index() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         drop(SqliteStore::open(&path).unwrap());

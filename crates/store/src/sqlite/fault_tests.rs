@@ -40,7 +40,7 @@ impl ResourceId {
     }
 }
 
-/// Tells the other threads to end, also when a test fails: they would wait forever.
+/// Stops the other threads, also when a test fails: they would wait forever.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -67,7 +67,7 @@ fn message(id: String, body: &[u8]) -> InboxMessage {
 }
 
 #[test]
-fn others_write_and_read_beside_the_engine() {
+fn other_connections_read_and_write_concurrently() {
     const ROUNDS: u64 = 150;
     let place = ResourceId::new();
     let (engine, other) = (place.open(), place.open());
@@ -111,7 +111,7 @@ fn others_write_and_read_beside_the_engine() {
 }
 
 #[test]
-fn what_is_not_committed_is_not_seen_and_a_held_lock_writes_nothing() {
+fn uncommitted_data_is_invisible_and_a_lock_prevents_writes() {
     let place = ResourceId::new();
     let store = place.open();
     run(&store, &Op::Claim(0));
@@ -162,7 +162,7 @@ fn a_full_disk_loses_nothing_and_writes_continue_with_free_space() {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_left_as_it_is() {
+fn a_newer_format_is_refused_and_unchanged() {
     let place = ResourceId::new();
     place.open().claim(0, "node").unwrap();
     // The version is in the log, not yet in the file.
@@ -188,8 +188,8 @@ fn files_that_are_no_stores_are_rejected_with_help() {
     run(&place.open(), &Op::Claim(0));
     let sound = place.bytes();
     let table = [
-        ("text", b"this is not a database, but text that is long enough to look at".repeat(30), "is no database"),
-        ("a short text", b"short".to_vec(), "is no database"),
+        ("text", b"this is not a database, but text that is long enough to look at".repeat(30), "is not a database"),
+        ("a short text", b"short".to_vec(), "is not a database"),
         ("a cut-off header", sound[..60].to_vec(), "damaged"),
         ("a cut-off file", sound[..sound.len() - 5000].to_vec(), "restore the latest backup"),
         ("one page of many", sound[..8192].to_vec(), "restore the latest backup"),
@@ -253,7 +253,7 @@ fn paths_that_cannot_be_used_are_named() {
 }
 
 #[test]
-fn nobody_else_may_read_it() {
+fn files_are_readable_only_by_their_owner() {
     let place = ResourceId::new();
     let store = place.open();
     run(&store, &Op::Claim(0));
@@ -328,7 +328,7 @@ fn erased_bytes_are_in_no_file() {
 }
 
 #[test]
-fn an_erase_that_leaves_the_bytes_in_the_log_says_so() {
+fn an_erase_reports_bytes_left_in_the_wal() {
     let place = ResourceId::new();
     let store = place.open();
     run(&store, &Op::Claim(0));
@@ -344,7 +344,7 @@ fn an_erase_that_leaves_the_bytes_in_the_log_says_so() {
 }
 
 #[test]
-fn what_a_row_contradicts_is_told_from_a_store_that_takes_nothing() {
+fn constraint_errors_are_distinguished_from_an_unavailable_store() {
     let place = ResourceId::new();
     let store = place.open();
     run(&store, &Op::Claim(0));

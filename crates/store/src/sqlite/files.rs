@@ -134,7 +134,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Lists the files that this process has open; `None` where the system does not tell.
+/// Lists the files that this process has open; `None` if the system does not report it.
 fn open_files() -> Option<BTreeSet<Identity>> {
     let entries = fs::read_dir(DESCRIPTORS).ok()?;
     // A descriptor may be closed after it was listed.
@@ -163,7 +163,7 @@ mod tests {
 
     /// Another program on the same machine: a separate process, since locks of one process do not exclude each other.
     #[test]
-    fn as_another_program() {
+    fn run_as_another_program() {
         let Some(path) = std::env::var_os(OTHER_PROGRAM).map(PathBuf::from) else { return };
         for _ in 0..3 {
             let connection = Connection::open(&path).unwrap();
@@ -184,7 +184,7 @@ for _ in range(3):
     store.backup(sqlite3.connect(':memory:'))
     store.close()";
         let mut own = Command::new(std::env::current_exe().unwrap());
-        own.args(["--exact", "sqlite::files::tests::as_another_program"]).env(OTHER_PROGRAM, path);
+        own.args(["--exact", "sqlite::files::tests::run_as_another_program"]).env(OTHER_PROGRAM, path);
         let mut shell = Command::new("sqlite3");
         shell.arg(path).arg("SELECT count(*) FROM heads");
         let mut python = Command::new("python3");
@@ -244,7 +244,7 @@ for _ in range(3):
     }
 
     #[test]
-    fn another_program_that_reads_and_copies_leaves_the_log_in_place() {
+    fn another_reading_program_keeps_the_wal() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let store = claimed(&path);
@@ -282,7 +282,7 @@ for _ in range(3):
     }
 
     #[test]
-    fn nothing_is_acknowledged_once_a_file_is_lost() {
+    fn nothing_is_acknowledged_after_a_lost_file() {
         for (name, damage, is_saved) in DAMAGES {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("store.db");
@@ -324,11 +324,11 @@ for _ in range(3):
 
     /// Another program has started its own log: closing the store neither removes it nor writes into the database.
     #[test]
-    fn closing_a_store_that_has_lost_its_files_leaves_those_of_others_alone() {
+    fn closing_a_store_with_lost_files_changes_no_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         for is_noticed in [true, false] {
-            let store = claimed_anew(&path);
+            let store = with_new_commit(&path);
             replace(&connection::log_of(&path), b"of another");
             let before = fs::read(&path).unwrap();
             assert!(!is_noticed || store.check_files().is_err());
@@ -341,7 +341,7 @@ for _ in range(3):
         }
     }
 
-    fn claimed_anew(path: &Path) -> SqliteStore {
+    fn with_new_commit(path: &Path) -> SqliteStore {
         let store = claimed(path);
         assert_eq!(begin(&store, 1), Ok(vec![PartOutcome::Durable]));
         store

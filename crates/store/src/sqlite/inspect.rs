@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     /// Returns every file of a folder with its bytes.
-    fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         files.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
     }
@@ -251,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_works_on_is_left_as_it_is_with_and_without_a_log() {
+    fn inspection_of_an_unused_store_changes_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = crashed(folder.path());
         let check = |word: &str| {
-            let before = everything(path.parent().unwrap());
+            let before = files_below(path.parent().unwrap());
             let inspection = SqliteStore::inspect(&path, true).unwrap();
             assert_eq!(inspection.metadata("word"), Ok(Some(Some(word.to_owned()))));
             assert_eq!(inspection.check(true, None), Ok(Checked::Sound));
@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(store.metadata("word"), Ok(Some(word.to_owned())));
             assert!(store.put_metadata_if_absent("word", "another").is_err());
             drop(store);
-            assert_eq!(everything(path.parent().unwrap()), before);
+            assert_eq!(files_below(path.parent().unwrap()), before);
         };
         check("in the log");
         drop(SqliteStore::open(&path).unwrap());
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_meanwhile_is_noticed() {
+    fn a_concurrent_writer_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = crashed(folder.path());
         let stamp = Stamp::of(&path);

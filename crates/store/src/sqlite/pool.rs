@@ -126,7 +126,7 @@ mod tests {
     use crate::sqlite::SqliteStore;
 
     #[test]
-    fn readers_wait_for_each_other_and_whatever_fails_makes_room() {
+    fn readers_wait_for_a_connection_and_failures_return_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");
         let _store = SqliteStore::open(&path).unwrap();

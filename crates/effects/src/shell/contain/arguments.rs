@@ -147,7 +147,7 @@ impl Line {
         self.add([path]);
     }
 
-    /// Adds a folder of the system, or the link that stands in its place.
+    /// Adds a folder of the system, or the link that is in its place.
     fn system(&mut self, path: &Path) {
         match fs::read_link(path) {
             Ok(target) => self.add(["--symlink".into(), target.into_os_string(), path.as_os_str().to_owned()]),

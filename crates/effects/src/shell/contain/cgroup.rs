@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_made_below_the_one_of_this_process() {
+    fn groups_are_created_below_the_group_of_this_process() {
         let mounts = [
             mount("cgroup", "/docker/1", "/sys/fs/cgroup/memory", "rw,memory"),
             mount("cgroup", "/", "/sys/fs/cgroup/pids", "rw,pids"),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_was_left_is_used_again_and_one_without_limits_is_refused() {
+    fn leftover_groups_are_reused_and_unlimited_groups_rejected() {
         let root = tempfile::tempdir().unwrap();
         let me = rustix::process::getpid();
         let tree = |of_script| Tree { folder: root.path().into(), of_script, ..Tree::default() };
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn all_scripts_together_have_a_share_of_what_the_service_has() {
+    fn scripts_get_a_share_of_the_service_memory() {
         let root = tempfile::tempdir().unwrap();
         let own = root.path().join("system.slice/m.service");
         fs::create_dir_all(&own).unwrap();

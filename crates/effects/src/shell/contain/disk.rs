@@ -84,7 +84,7 @@ struct Level {
 
 /// An entry as the walk presents it.
 enum Entry<'a> {
-    /// A folder that is entered next, unless it lies too deep.
+    /// A folder that is entered next, unless it is nested too deeply.
     Folder { is_too_deep: bool },
     /// Anything else.
     File,
@@ -341,7 +341,7 @@ fn remove_beyond(workspace: &Path, kept: Usage, most: Usage, is_new: impl Fn(&St
     failed.map_or(Ok(()), Err)
 }
 
-/// Keeps the first error, except for entries that are gone already.
+/// Keeps the first error, except for entries that no longer exist.
 fn keep_error(failed: &mut Option<io::Error>, result: io::Result<()>) {
     if let Err(error) = result
         && !is_gone(&error)
@@ -362,7 +362,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a folder. Subfolders that lie too deep are first moved to `aside` and removed there.
+/// Removes a folder. Subfolders that are nested too deeply are first moved to `aside` and removed there.
 fn remove_through(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Result<()> {
     let mut moved = Vec::new();
     remove_level(at, name, aside, &mut moved)?;
@@ -422,8 +422,8 @@ fn move_aside(at: BorrowedFd<'_>, name: &CStr, aside: BorrowedFd<'_>) -> io::Res
     }
 }
 
-/// Prefix of the names of folders that lay too deep and are being removed. Leftovers of a server that ended during a
-/// removal are removed together with the workspaces.
+/// Prefix of the names of folders that were nested too deeply and are being removed. Leftovers of a server that ended
+/// during a removal are removed together with the workspaces.
 const REMOVED: &str = ".mainspring-removed-";
 
 /// Rounds of removal for a folder that still has entries after all of them were removed.
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_nobody_may_read_and_long_paths_are_counted() {
+    fn unreadable_folders_and_long_paths_are_counted() {
         let (_root, workspace) = place();
         assert_eq!(excess(&workspace, SOME), None);
         fs::create_dir(workspace.join("closed")).unwrap();
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_lie_too_deep_are_told_and_removed() {
+    fn too_deep_folders_are_reported_and_removed() {
         let (_root, workspace) = place();
         nest(&workspace, WORKSPACE_DEPTH_MAX * 2 + 3);
         let most = Usage { entries: 10_000, bytes: 1 << 30 };
@@ -494,7 +494,7 @@ mod tests {
 
     /// Neither names that a script can guess nor folders in the way stop a removal.
     #[test]
-    fn nothing_in_the_way_stops_a_removal() {
+    fn existing_names_do_not_prevent_a_removal() {
         let (root, workspace) = place();
         let guessed = |folder: &Path| {
             for number in 0..6 {
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_workspaces_make_room_for_a_start() {
+    fn the_largest_workspaces_are_removed_before_a_start() {
         let (root, large) = place();
         let small = root.path().join("small");
         fs::create_dir(&small).unwrap();
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_not_followed_and_names_of_one_file_count_once() {
+    fn symlinks_are_not_followed_and_hard_links_count_once() {
         let (root, workspace) = place();
         write(root.path(), "outside", 11);
         std::os::unix::fs::symlink(root.path(), workspace.join("link")).unwrap();
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_goes_before_what_was_there() {
+    fn new_files_are_removed_before_old_ones() {
         let (_root, workspace) = place();
         write(&workspace, "old", 6);
         // The next change gets a later time only after the clock of the file system has ticked.

@@ -91,7 +91,7 @@ impl Hidden {
         self.covered.iter().filter_map(|path| Some((path.as_path(), fs::metadata(path).ok()?.is_dir())))
     }
 
-    /// Returns whether a path is a hidden one, contains one or lies in one.
+    /// Returns whether a path is a hidden one, contains one or is in one.
     pub(super) fn overlaps(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| path.starts_with(hidden) || hidden.starts_with(path))
     }

@@ -29,7 +29,7 @@ impl Launcher {
         thread::Builder::new().name("container launcher".into()).spawn(move || {
             while let Ok(Launch { mut command, runtime, started }) = launches.recv() {
                 let _entered = runtime.enter();
-                // A container whose caller is gone ends by itself, since it never receives a script.
+                // A container whose caller was dropped ends by itself, since it never receives a script.
                 drop(started.send(command.spawn()));
             }
         })?;
@@ -39,7 +39,7 @@ impl Launcher {
     /// Starts a container. The command is dropped afterwards, which closes the ends of pipes that it holds.
     pub(crate) async fn start(&self, command: Command) -> io::Result<Child> {
         let (started, child) = oneshot::channel();
-        let gone = || io::Error::other("the thread that starts containers is gone");
+        let gone = || io::Error::other("the thread that starts containers has ended");
         self.0.send(Launch { command, runtime: Handle::current(), started }).map_err(|_| gone())?;
         child.await.map_err(|_| gone())?
     }

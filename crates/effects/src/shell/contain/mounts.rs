@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_with_their_escapes() {
+    fn mount_lines_are_unescaped() {
         let read = mount("8:1", r"/a\040b", r"/mnt/x\134y");
         assert_eq!((read.root.as_path(), read.point.as_path()), (Path::new("/a b"), Path::new(r"/mnt/x\y")));
         assert_eq!((read.kind.as_str(), read.options.as_str()), ("ext4", "rw,errors=continue"));

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_comes_whole_or_not_at_all() {
+    fn an_incomplete_order_is_rejected() {
         let variables = vec![("A".into(), "x=y\nz".into()), ("B".into(), String::new())];
         let arguments = vec!["-c".into(), "echo \"$A\"".into(), String::new()];
         for keeps_input in [true, false] {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_arguments_that_are_not_there_is_refused() {
+    fn a_wrong_argument_count_is_rejected() {
         let text = b"c3\0/bin/true\0one\0";
         let bytes = [&u32::try_from(text.len()).unwrap().to_le_bytes()[..], text].concat();
         assert_eq!(Order::decode(&bytes), None);

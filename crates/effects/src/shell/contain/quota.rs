@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_is_met_at_its_bound() {
+    fn each_limit_applies_at_its_bound() {
         let computed = Duration::from_secs(ALL_COMPUTING_SECONDS_MAX);
         let most = Used { processes: PROCESSES_MAX, threads: THREADS_MAX, memory: MEMORY_BYTES_MAX, computed };
         assert_eq!(judge(&most), None);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn files_without_a_name_count() {
+    fn unlinked_files_count() {
         let me = rustix::process::getpid();
         let mut open = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut open, &vec![1; 1 << 20]).unwrap();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_long_look_delays_the_next_one_by_a_bounded_time() {
+    async fn a_slow_check_delays_the_next_one_by_a_bounded_time() {
         let seen = Seen { at: Instant::now(), took: Duration::from_secs(60), free: 1 << 40 };
         assert!(!seen.is_due(seen.free));
         tokio::time::advance(DISK_LOOK_MAX).await;
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_workspace_is_looked_at_when_its_script_has_ended() {
+    async fn a_workspace_is_checked_after_its_script() {
         let folder = tempfile::tempdir().unwrap();
         let workspace = folder.path().to_owned();
         let (cgroup, free, since) = (Arc::default(), Arc::default(), disk::stamp(&workspace));

@@ -111,7 +111,7 @@ fn a_read_that_sees_a_drain_first_does_not_end_it() {
     let rows = || vec![row_with(1, OLD, "running"), row_with(2, NEW, "pending")];
     assert_eq!(read(&mut machine, drains(), rows()), [], "the older one is waited for");
     assert_eq!(machine.ended(key(1)), []);
-    // The drain was taken back, and another one began.
+    // The drain was canceled, and another one started.
     let later = Drains::from([("w".into(), Drain { since_ms: 8, new: BTreeSet::from([NEW]) })]);
     let rows = || vec![row_with(2, NEW, "pending")];
     assert_eq!(read(&mut machine, later.clone(), rows()), [], "it is not the drain that was known");
@@ -143,7 +143,7 @@ impl World {
         self.rows.iter().filter(|(_, row)| row.1 != "completed")
     }
 
-    fn begun(&mut self, number: u8) {
+    fn start_running(&mut self, number: u8) {
         let row = self.rows[&number];
         let is_alone = !self.unfinished().any(|(_, row)| row.0 == OLD);
         assert!(row.0 == OLD || self.drains.is_empty() || is_alone, "{number} runs beside an older execution");
@@ -173,7 +173,7 @@ impl World {
             return;
         };
         match start.start.queue {
-            None => self.begun(number),
+            None => self.start_running(number),
             Some(_) => self.held += 1,
         }
     }
@@ -208,7 +208,7 @@ impl World {
             5 if !self.admissions.is_empty() => {
                 let number = self.admissions.remove(0).0[0];
                 if self.rows[&number].1 == "pending" && self.below(4) > 0 {
-                    self.begun(number);
+                    self.start_running(number);
                 }
             }
             6 => machine.want("o"),
@@ -221,7 +221,7 @@ impl World {
                     let number = start.execution.0[0];
                     self.rows.insert(number, (start.start.workflow_hash, "pending"));
                     if start.start.queue.is_none() {
-                        self.begun(number);
+                        self.start_running(number);
                     }
                 }
             }
@@ -232,7 +232,7 @@ impl World {
 }
 
 #[test]
-fn definitions_never_overlap_and_none_waits_for_ever() {
+fn random_drains_never_overlap_and_all_end() {
     let (mut held, mut drained) = (0, 0);
     for seed in 0..300 {
         let (mut world, mut machine) = (World { dice: seed, ..World::default() }, Admission::default());

@@ -16,7 +16,7 @@ const COUNTERS: [(&str, &str); 19] = [
     ("mainspring_attempts_started_total", "Attempts handed to an executor, by effect."),
     ("mainspring_attempts_finished_total", "Attempts that an executor has ended, by effect and outcome."),
     ("mainspring_attempts_recovered_total", "Attempts of an earlier process, by their recovered outcome."),
-    ("mainspring_agent_usage_total", "What the calls of agents have used, by quantity."),
+    ("mainspring_agent_usage_total", "Tokens, costs and calls that agents have used, by quantity."),
     (
         "mainspring_attempts_handed_off_total",
         "Attempts that continued on this node after a handoff of their partition.",

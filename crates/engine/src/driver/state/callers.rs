@@ -29,12 +29,12 @@ impl Callers {
         self.waiting.remove(&ticket).map(|asker| asker.sender.send(reply));
     }
 
-    /// Drops a caller, who learns that the engine stops.
+    /// Drops a caller, which then gets the error that the engine has stopped.
     pub(in crate::driver) fn drop_caller(&mut self, ticket: Ticket) {
         self.waiting.remove(&ticket);
     }
 
-    /// Adds a watcher of an execution. Watchers that are gone are removed here and with each count, since an idle
+    /// Adds a watcher of an execution. Disconnected watchers are removed here and with each count, since an idle
     /// execution sends them nothing.
     pub(in crate::driver) fn watch(&mut self, execution: ExecutionKey, watcher: Watcher) {
         let watchers = self.watchers.entry(execution).or_default();
@@ -85,7 +85,7 @@ impl Watcher {
         }
     }
 
-    /// Returns false if the subscriber is gone or was too slow.
+    /// Returns false if the subscriber has disconnected or was too slow.
     pub(in crate::driver) fn notify(&self, frame: &Arc<CommittedFrame>) -> bool {
         match self {
             Self::OfAll(sender) => sender.send(frame.clone()).is_ok(),

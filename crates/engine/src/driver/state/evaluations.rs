@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_decided_also_where_no_thread_can_be_started() {
+    fn turns_are_decided_without_a_thread_if_none_starts() {
         let (sender, receiver) = mpsc::channel();
         let job = |number: u32| -> Job {
             let sender = sender.clone();

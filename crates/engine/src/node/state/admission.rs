@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_admission_is_sent_again_only_after_a_while() {
+    fn an_admission_is_resent_only_after_a_delay() {
         let mut sent = SentAdmissions::default();
         let mut add = |number, now_ms| sent.add(ExecutionKey([number; 16]), MonotonicMs(now_ms));
         assert!(add(1, 0) && add(2, 1));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn notifications_are_followed_once_per_pause() {
+    fn notifications_are_handled_once_per_interval() {
         let mut notifications = Notifications::default();
         notifications.add(&[1], MonotonicMs(1_000));
         assert_eq!(notifications.follow(MonotonicMs(1_000)), Some([1].into()));

@@ -20,7 +20,7 @@ pub(crate) struct Ownership {
     pub(crate) problem: Option<NodeProblem>,
 }
 
-/// A condition that keeps a node from working: a component for readers who may not see the reason, and the reason.
+/// A condition that prevents a node from working: the component, which all readers may see, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeProblem {
     /// `store`, `clock` or `machine`.
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_writes_nothing_for_a_lease_falls_silent_and_longer_each_time() {
+    fn failing_writes_stop_heartbeats_for_growing_intervals() {
         let failed = || Err(CommitError::NotWritten("it may only read".into()));
         let mut writes = Writes::default();
         assert_eq!(writes.silence(MonotonicMs(99_000), 10_000), None, "nothing to write is no failure");

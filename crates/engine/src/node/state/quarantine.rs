@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn one_batch_of_bounded_size_is_notified_at_a_time() {
+    fn one_bounded_batch_is_notified_at_a_time() {
         let mut quarantine = QuarantineProgress::default();
         (0..=NOTIFIED_AT_A_TIME).for_each(|number| quarantine.meet(key(number)));
         let batch = quarantine.next_batch().unwrap();
@@ -136,7 +136,7 @@ mod tests {
 
     /// The parents of a full set of quarantined executions were notified, and two were not.
     #[test]
-    fn a_full_set_forgets_no_execution_whose_parent_is_to_be_notified() {
+    fn a_full_set_keeps_executions_with_unnotified_parents() {
         let mut quarantine = QuarantineProgress::default();
         let (later, next) = (key(0), key(QUARANTINED_KNOWN_MAX));
         (0..QUARANTINED_KNOWN_MAX).for_each(|number| quarantine.meet(key(number)));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn notifications_of_an_unreadable_parent_are_retried_with_growing_pauses() {
+    fn notifications_of_an_unreadable_parent_use_backoff() {
         let (mut quarantine, mut now, mut asked_at) = (QuarantineProgress::default(), 0, Vec::new());
         quarantine.meet(key(0));
         while asked_at.len() < 12 {

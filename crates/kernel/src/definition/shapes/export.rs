@@ -9,7 +9,7 @@ use crate::{
     value::{Map, Value},
 };
 
-/// The maximum number of parts of an exported shape. Beyond it nothing is said.
+/// The maximum number of parts of an exported shape. Beyond it the shape is unknown.
 const PARTS_MAX: usize = 10_000;
 
 /// The maximum number of alternatives of an output.

@@ -1,4 +1,4 @@
-//! Keys of other tools that belong into another object here, or that nothing here corresponds to.
+//! Keys of other tools that belong in another object here, or that nothing here corresponds to.
 
 use crate::value::Value;
 

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant() {
+    fn similar_names_are_suggested() {
         let check = |name: &str, expected: Option<&str>| {
             let known = ["tool", "bash", "conditional", "parallel", "timeoutMs", "id"];
             assert_eq!(nearest(name, known), expected, "{name}");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn short_names_are_near_if_there_is_one() {
+    fn a_single_short_name_is_suggested() {
         assert_eq!(only_near("bb", ["b", "c"].into_iter()), Some("b"));
         assert_eq!(only_near("bb", ["b", "ba"].into_iter()), None);
         assert_eq!(only_near("x", ["b"].into_iter()), None);

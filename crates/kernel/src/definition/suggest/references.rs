@@ -17,7 +17,7 @@ const HOLDERS: [&str; 7] = ["steps", "nodes", "tasks", "jobs", "outputs", "resul
 /// Parts between a step and a field of its output in other languages.
 const OUTPUTS: [&str; 5] = ["output", "outputs", "result", "results", "data"];
 
-/// The beginnings of references in other languages, with the one that means the same. A longer one stands before its
+/// The beginnings of references in other languages, with the one that means the same. A longer one precedes its
 /// prefix.
 const BEGINNINGS: [(&str, &str); 14] = [
     ("inputs.parameters", "input"),

@@ -281,7 +281,7 @@ fn outcome_of(text: &str) -> Option<&'static str> {
     outcomes.into_iter().find(|(_, words)| is_one_of(&letters, words)).map(|(outcome, _)| outcome)
 }
 
-/// `if: failure()` on the last steps: they belong into `finally`. The first of these steps has the fix for all of them.
+/// `if: failure()` on the last steps: they belong in `finally`. The first of these steps has the fix for all of them.
 pub(in crate::definition) fn after_failure(
     holder: &Path,
     key: &str,

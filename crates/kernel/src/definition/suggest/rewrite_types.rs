@@ -24,7 +24,7 @@ const PASSES: [&str; 5] = ["pass", "noop", "no_op", "no-operation", "identity"];
 const SWITCHES: [&str; 4] = ["switch", "choice", "case", "branch_all"];
 const WAITS: [&str; 5] = ["wait_condition", "wait_until", "wait_for_condition", "poll", "poll_until"];
 
-/// The time between two looks at a condition, in milliseconds.
+/// The time between two checks of a condition, in milliseconds.
 const POLL_MS: u32 = 1_000;
 
 /// Returns the help for a step of an unknown type, with the fix that writes the step in its form here.
@@ -116,7 +116,7 @@ fn switch(fields: &Fields<'_>) -> Option<Help> {
     Some(Help::new("write `type: conditional`, and each further case as a `conditional` in `else`", fix))
 }
 
-/// A step that waits until something holds is a loop that looks again and again.
+/// A step that waits for a condition becomes a polling loop.
 fn wait(fields: &Fields<'_>) -> Option<Help> {
     let own = own(fields, |key| is_one_of(key, &["until", "condition"]))?;
     let [(_, condition)] = own[..] else { return None };

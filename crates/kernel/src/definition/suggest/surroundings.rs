@@ -1,4 +1,4 @@
-//! The place of a key in its definition: whether it stands in a step or at the root, and the other steps.
+//! The place of a key in its definition: whether it is in a step or at the root, and the other steps.
 
 use alloc::{string::String, vec::Vec};
 
@@ -29,7 +29,7 @@ pub(super) struct Located<'d> {
 }
 
 impl<'d> Located<'d> {
-    /// Returns the step at a path, or `None` if no step stands there.
+    /// Returns the step at a path, or `None` if no step is there.
     pub(super) fn of(path: &Path, document: &'d Document) -> Option<Self> {
         let [.., Segment::Key(list_key), Segment::Index(at)] = path.segments() else { return None };
         let list = path.parent();

@@ -17,7 +17,7 @@ use crate::{
     value::Value,
 };
 
-/// The remedy, as it stands in a definition.
+/// The remedy, as it is in a definition.
 const IN_FINALLY: &str = "in `finally`, with `when: {ref: \"@ctx.outcome\", eq: denied}`";
 
 /// The word in the output of a gate that was approved.

@@ -14,7 +14,7 @@ use crate::{
     value::Value,
 };
 
-/// Commands that create or send something anew each time. A word that begins with `-` may stand anywhere behind the
+/// Commands that create or send something on each run. A word that begins with `-` may be anywhere behind the
 /// program.
 const NOT_REPEATABLE: [&[&str]; 26] = [
     &["npm", "publish"],

@@ -1,4 +1,4 @@
-//! Steps that never run, because a condition is constant or a `return` stands before them.
+//! Steps that never run, because a condition is constant or a `return` precedes them.
 
 use alloc::format;
 

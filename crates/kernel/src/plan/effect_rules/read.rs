@@ -31,7 +31,7 @@ impl fmt::Display for RuleError {
 }
 
 impl VerdictRules {
-    /// Reads a map from classes and patterns to verdicts, which stands at `path`. All errors are returned.
+    /// Reads a map from classes and patterns to verdicts, which is at `path`. All errors are returned.
     pub fn read(path: &str, value: &Value) -> Result<Self, Vec<RuleError>> {
         let mut reader = RuleReader::default();
         let rules = reader.verdicts(path, value);

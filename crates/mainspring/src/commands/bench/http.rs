@@ -136,7 +136,7 @@ impl Server {
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(failed("it has ended by itself; its own words are above"))
+                Err(failed("it has exited; its output is above"))
             }
         }
     }

@@ -101,7 +101,7 @@ fn fill_and_kill(test_store: &TestStore, place: &str, in_flight: u32) -> Result<
     match (read, ended) {
         (Some(Ok(_)), Ok(())) if said.trim() == FILLED => Ok(()),
         (Some(Err(error)), _) | (_, Err(error)) => Err(failed(&error.to_string())),
-        _ => Err(failed("it has ended by itself; its own words are above")),
+        _ => Err(failed("it has exited; its output is above")),
     }
 }
 

@@ -80,7 +80,7 @@ impl Recording {
             let answers = store.commit(batch);
             each.push(sent.elapsed());
             let refused =
-                |why| CliError::internal("bench_failed", format!("what was recorded is not written again: {why}"));
+                |why| CliError::internal("bench_failed", format!("the recorded writes cannot be replayed: {why}"));
             let answers = answers.map_err(|error| refused(error.to_string()))?;
             if let Some(PartOutcome::Refused(error)) = answers.iter().find(|answer| **answer != PartOutcome::Durable) {
                 return Err(refused(format!("{error:?}")));

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_has_a_schema() {
+    fn each_folder_has_its_own_schema() {
         let schema = |address: &str, place: &str| in_schema_of(address, Path::new(place));
         let first = schema("postgres://me@host/mine", "/a");
         assert!(first.starts_with("postgres://me@host/mine?schema=bench_"), "{first}");

@@ -47,7 +47,7 @@ async fn check(workload: Workload, recorded: Arc<dyn Store>, replayed: &dyn Stor
 }
 
 #[tokio::test]
-async fn what_is_replayed_is_what_was_recorded() {
+async fn a_replay_equals_its_recording() {
     for workload in [Workload::Steps1, Workload::Steps3, Workload::Fan100] {
         check(workload, Arc::new(MemoryStore::new()), &MemoryStore::new()).await;
     }

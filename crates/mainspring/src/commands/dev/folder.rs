@@ -174,7 +174,7 @@ impl Session<'_> {
         let gone: Vec<PathBuf> = self.files.keys().filter(|path| !files.contains(path)).cloned().collect();
         for path in gone {
             if self.files.remove(&path).is_some_and(|file| file.definition.is_some()) {
-                self.note(&format!("{} is gone; its workflow stays on the server", shown_name(&path)));
+                self.note(&format!("{} was deleted; its workflow stays on the server", shown_name(&path)));
             }
         }
         let mut scenarios = Vec::new();
@@ -229,7 +229,7 @@ impl Session<'_> {
         definitions::show(&diagnostics, source, path);
         let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error).count();
         let counted = if errors == 1 { "1 mistake".to_string() } else { format!("{errors} mistakes") };
-        let kept = if workflow_id.is_some() { "; the server keeps the version before" } else { "" };
+        let kept = if workflow_id.is_some() { "; the server keeps the previous version" } else { "" };
         self.result(path, "not saved", &format!(": {counted}{kept}"));
         DevFile { name: file_name(path), workflow_id, diagnostics, cases: (0, 0) }
     }
@@ -253,7 +253,7 @@ impl Session<'_> {
             Err(mistake) => return Some(self.refused(path, &source, workflow_id, vec![mistake])),
         };
         if document.value.get("steps").is_none() && document.value.get("nodes").is_none() {
-            self.note(&format!("{} is no definition: it has neither `steps` nor `nodes`", shown_name(path)));
+            self.note(&format!("{} is not a definition: it has neither `steps` nor `nodes`", shown_name(path)));
             return None;
         }
         let warnings = match compile(&document) {

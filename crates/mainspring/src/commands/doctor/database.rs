@@ -59,11 +59,11 @@ fn version(server: &InspectedServer, address: &str) -> Check {
     let shown = PostgresStore::shown_address(address).unwrap_or_default();
     let message = format!("{shown} is PostgreSQL {}", server.version);
     let check = if server.reads_only {
-        let message = format!("{message}, which takes no writes: a standby, or one that was set so");
+        let message = format!("{message}, which is read-only: a standby, or configured so");
         Check::broken(
             "store",
             message,
-            "give the address of the primary; of several hosts the first that takes writes is used",
+            "use the address of the primary; of several hosts the first writable one is used",
         )
     } else if server.major < MAJOR_TRIED {
         let message = format!("{message}, older than any that this was tried with");
@@ -85,11 +85,11 @@ fn rights(inspection: &PostgresInspection) -> Check {
         );
     }
     if inspection.format().found == 0 && !server.may_create {
-        let message = "nothing is there yet, and the role may not make a schema";
+        let message = "it is empty, and the role cannot create a schema";
         return Check::broken(
             "database permissions",
             message,
-            "grant the role CREATE on the database, or make a schema of its own for it",
+            "grant the role CREATE on the database, or create a schema for it",
         );
     }
     Check::ok("database permissions", "the role has the required permissions; each session sets its isolation level")
@@ -116,10 +116,10 @@ fn clock(server: &InspectedServer) -> Check {
     let side = if ahead < 0 { "behind" } else { "ahead of" };
     let message = format!("its clock is {} ms {side} that of this machine", ahead.unsigned_abs());
     let check = if ahead.unsigned_abs() > CLOCK_APART_MS_MAX {
-        let message = format!("{message}: a node on this machine holds nothing until its clock is right");
-        Check::broken("database clock", message, "set the clocks, and let NTP keep them")
+        let message = format!("{message}: a node on this machine owns no partitions until its clock is corrected");
+        Check::broken("database clock", message, "set the clocks, and synchronize them with NTP")
     } else if ahead.unsigned_abs() > CLOCK_APART_MS {
-        Check::warning("database clock", message, "set the clocks, and let NTP keep them")
+        Check::warning("database clock", message, "set the clocks, and synchronize them with NTP")
     } else {
         Check::ok("database clock", message)
     };
@@ -132,10 +132,10 @@ fn way(server: &InspectedServer) -> Check {
     let check = match (&server.tls, server.is_local) {
         (None, false) => {
             let message = format!("{round}, without TLS: everyone on the network path can read and change the traffic");
-            Check::warning("database connection", message, "ask for it in the address: sslmode=verify-full")
+            Check::warning("database connection", message, "set it in the address: sslmode=verify-full")
         }
         _ if server.round_us > ROUND_SLOW_US => {
-            let message = format!("{round}, and every step waits for some");
+            let message = format!("{round}, and every step waits for several");
             Check::warning("database connection", message, "move the nodes nearer to the database")
         }
         (Some(tls), _) => Check::ok("database connection", format!("{round}, by {tls}")),
@@ -152,10 +152,10 @@ fn connections(server: &InspectedServer) -> Check {
     let check = match of_role {
         Some(max) => {
             let message = format!("{message}; the role may have {max} at a time");
-            Check::warning("connections", message, "ALTER ROLE … CONNECTION LIMIT: as many as all nodes take together")
+            Check::warning("connections", message, "ALTER ROLE … CONNECTION LIMIT: as many as all nodes use together")
         }
         None if connections.saturating_add(connections_of_node) > connections_max => {
-            Check::warning("connections", message, "raise max_connections, or let fewer others connect")
+            Check::warning("connections", message, "raise max_connections, or reduce other connections")
         }
         None => Check::ok("connections", message),
     };
@@ -186,12 +186,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_says_is_weighed() {
+    fn properties_of_the_server_give_states() {
         let address = "postgres://u:secret@h/d";
         let table = [
             (version(&server(), address), State::Ok, "PostgreSQL 15.4"),
             (version(&InspectedServer { major: 14, ..server() }, address), State::Warning, "older"),
-            (version(&InspectedServer { reads_only: true, ..server() }, address), State::Broken, "takes no writes"),
+            (version(&InspectedServer { reads_only: true, ..server() }, address), State::Broken, "which is read-only"),
             (disk(&server()), State::Ok, "fsync is on"),
             (disk(&InspectedServer { fsync: false, ..server() }), State::Broken, "fsync is off"),
             (disk(&InspectedServer { full_page_writes: false, ..server() }), State::Warning, "torn"),
@@ -199,11 +199,11 @@ mod tests {
             (clock(&InspectedServer { clock_ahead_ms: 1_000, ..server() }), State::Ok, "1000 ms ahead"),
             (clock(&InspectedServer { clock_ahead_ms: -1_001, ..server() }), State::Warning, "1001 ms behind"),
             (clock(&InspectedServer { clock_ahead_ms: 2_000, ..server() }), State::Warning, "2000 ms ahead"),
-            (clock(&InspectedServer { clock_ahead_ms: 2_001, ..server() }), State::Broken, "holds nothing"),
+            (clock(&InspectedServer { clock_ahead_ms: 2_001, ..server() }), State::Broken, "owns no partitions"),
             (way(&server()), State::Ok, "0.41 ms, by TLSv1.3"),
             (way(&InspectedServer { tls: None, ..server() }), State::Warning, "without TLS"),
             (way(&InspectedServer { tls: None, is_local: true, ..server() }), State::Ok, "on this machine"),
-            (way(&InspectedServer { round_us: 20_001, ..server() }), State::Warning, "waits for some"),
+            (way(&InspectedServer { round_us: 20_001, ..server() }), State::Warning, "waits for several"),
             (connections(&server()), State::Ok, "5 of 97"),
             (connections(&InspectedServer { connections: 86, ..server() }), State::Ok, "86 of 97"),
             (connections(&InspectedServer { connections: 87, ..server() }), State::Warning, "87 of 97"),

@@ -81,7 +81,7 @@ pub(super) fn check(folder: &Path, is_there: bool, report: &mut Report) {
         }
     }
     report.add(match is_there.then(|| measure(folder)) {
-        None => Check::skipped("sync", "there is no folder to measure in yet"),
+        None => Check::skipped("sync", "there is no folder to measure yet"),
         Some(Ok(median_us)) => sync(median_us),
         Some(Err(error)) => Check::skipped("sync", format!("nothing can be written to the folder: {error}")),
     });
@@ -109,11 +109,11 @@ fn filesystem(number: u64) -> Check {
             )
         }
         Kind::Memory => {
-            let message = format!("the folder is on {name}, which is memory: a restart of the machine takes it");
+            let message = format!("the folder is on {name}, which is memory: a restart of the machine deletes it");
             Check::warning("filesystem", message, "move it to a disk")
         }
         Kind::Layer => {
-            let message = format!("the folder is on {name}, which goes with its container");
+            let message = format!("the folder is on {name}, which is deleted with its container");
             Check::warning("filesystem", message, "mount a volume there, or move it to a disk")
         }
     };
@@ -123,7 +123,7 @@ fn filesystem(number: u64) -> Check {
 fn space(free_bytes: u64, free_files: u64) -> Check {
     let mib = free_bytes / (1024 * 1024);
     let message = format!("{}.{} GiB are free", mib / 1024, mib % 1024 * 10 / 1024);
-    let help = "make room, or move the folder to a larger disk";
+    let help = "free space, or move the folder to a larger disk";
     let check = match () {
         () if free_bytes < FREE_BYTES_NONE => Check::broken("space", format!("only {mib} MiB are free"), help),
         () if free_files == 0 => {
@@ -179,8 +179,8 @@ fn sync(median_us: u64) -> Check {
             Check::warning("sync", message, "check whether this is memory, or a virtual disk that ignores flushes")
         }
         () if median_us > SYNC_SLOW_US => {
-            let message = format!("a sync takes {took}, and every step waits for some");
-            Check::warning("sync", message, "take a quicker disk, or find out what else keeps this one busy")
+            let message = format!("a sync takes {took}, and every step waits for several");
+            Check::warning("sync", message, "use a faster disk, or find out which other process uses this one")
         }
         () => Check::ok("sync", format!("a sync takes {took}")),
     };
@@ -192,7 +192,7 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn every_bound_is_one() {
+    fn every_disk_threshold_gives_its_state() {
         const GIB: u64 = 1024 * 1024 * 1024;
         let table = [
             (sync(0), State::Warning, "no disk achieves"),

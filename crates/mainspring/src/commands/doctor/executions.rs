@@ -150,7 +150,7 @@ fn clock(now: u64, newest_ms: Option<u64>) -> Check {
             );
             Check::broken("clock", message, help)
         }
-        _ => Check::ok("clock", format!("it is {time}; all times are kept in UTC, whatever TZ says")),
+        _ => Check::ok("clock", format!("it is {time}; all times are stored in UTC, regardless of TZ")),
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_weighed() {
+    fn findings_give_states() {
         const NOW: u64 = 1_800_000_000_000;
         let here = env!("CARGO_PKG_VERSION");
         let table = [

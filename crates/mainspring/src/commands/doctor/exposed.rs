@@ -14,7 +14,7 @@ pub(super) fn check(installation: &Installation) -> Vec<Check> {
     let metrics = address.map(|address| metrics(&address));
     let file = installation.home.folder().join(FIRST_TOKEN);
     let token = file.exists().then(|| {
-        let message = format!("the owner's first token still lies in {}", file.display());
+        let message = format!("the owner's first token is still in {}", file.display());
         let help = "store it with `mainspring login`, and remove the file";
         Check::warning("first token", message, help)
     });
@@ -26,13 +26,13 @@ fn metrics(address: &str) -> Check {
     let bound = match address.to_socket_addrs().map(|mut found| found.next()) {
         Ok(Some(bound)) => bound,
         Ok(None) | Err(_) => {
-            let message = format!("{ADDRESS_VARIABLE}: {address} is no address of this machine");
+            let message = format!("{ADDRESS_VARIABLE}: {address} is not an address of this machine");
             return Check::broken("metrics", message, "give an address and a port, as 127.0.0.1:9464");
         }
     };
     match warning(bound) {
         Some(why) => {
-            let help = "bind a loopback address, or let a firewall admit your scraper alone";
+            let help = "bind a loopback address, or restrict the port to your scraper with a firewall";
             let why = why.split(": ").next().unwrap_or(why);
             Check::warning("metrics", format!("{message}; {why}"), help)
         }
@@ -45,14 +45,14 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn metrics_for_everybody_are_warned_of() {
+    fn public_metrics_give_a_warning() {
         let table = [
             ("127.0.0.1:9464", State::Ok, "this machine alone"),
             ("[::1]:9464", State::Ok, "this machine alone"),
             ("0.0.0.0:9464", State::Warning, "without a credential"),
             ("[::]:9464", State::Warning, "without a credential"),
             ("192.0.2.1:9464", State::Warning, "without a credential"),
-            ("nonsense", State::Broken, "no address"),
+            ("nonsense", State::Broken, "not an address"),
         ];
         for (address, state, said) in table {
             let check = metrics(address);

@@ -32,17 +32,17 @@ fn data_folder(folder: &Path) -> Check {
     let metadata = match fs::metadata(folder) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let help = "`mainspring up` and `mainspring run` make it; if there should be one, name it with --dir";
+            let help = "`mainspring up` and `mainspring run` create it; if one should exist, give it with --dir";
             return Check::warning("folder", format!("{shown} is not there yet"), help);
         }
         Err(error) => {
-            let help = "let this user enter it, or name another with --dir";
+            let help = "give this user access to it, or use another with --dir";
             return Check::broken("folder", format!("{shown}: {error}"), help);
         }
     };
     let name_another = "move it away, or name a folder with --dir";
     if !metadata.is_dir() {
-        return Check::broken("folder", format!("{shown} is no folder"), name_another);
+        return Check::broken("folder", format!("{shown} is not a folder"), name_another);
     }
     if access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let message = format!("this user may not read and write {shown}, which belongs to the user {}", metadata.uid());
@@ -61,7 +61,7 @@ fn data_folder(folder: &Path) -> Check {
         }
         () if metadata.uid() != getuid().as_raw() => {
             let message = format!("{shown} belongs to the user {}, and not to this one", metadata.uid());
-            Check::warning("folder", message, "run this, and what works on it, as that user")
+            Check::warning("folder", message, "run this and the processes of the folder as that user")
         }
         () => Check::ok("folder", format!("{shown} is yours alone")),
     };
@@ -79,8 +79,8 @@ fn lock(installation: &Installation) -> Check {
         return Check::ok("lock", format!("no process runs {whose}"));
     };
     let Some(pid) = holder else {
-        let help = "`lsof` on the file `lock` tells which process has it";
-        return Check::warning("lock", format!("a process works on {whose}, and has not said which one it is"), help);
+        let help = "`lsof` on the file `lock` shows its process";
+        return Check::warning("lock", format!("a process uses {whose}, and has not recorded its pid"), help);
     };
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // Any error but `ESRCH`, such as a denied permission, proves that the process exists.

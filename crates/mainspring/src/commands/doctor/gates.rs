@@ -38,7 +38,7 @@ pub(super) fn check(installation: &Installation, contents: &Contents) -> Check {
     let Ok(key) = keys::load(&file) else { return Check::skipped(NAME, "no journal can be read without the key") };
     match found(store, key, installation.is_deep) {
         Ok(found) => found.check(),
-        Err(problem) => Check::skipped(NAME, format!("what waits cannot be read: {}", problem.full_message())),
+        Err(problem) => Check::skipped(NAME, format!("open approvals cannot be read: {}", problem.full_message())),
     }
 }
 
@@ -92,7 +92,7 @@ impl Found {
             format!("{} for more than can decide: {}{more}{cut}", gates(count, "waits", "wait"), named.join(", "));
         let (id, step) = &self.stuck[0];
         let help = format!(
-            "`mainspring approvals` lists the approvers; make them members in a role that decides, or `mainspring deny {id} --step {step}`"
+            "`mainspring approvals` lists the approvers; add them as members in a role that can decide, or `mainspring deny {id} --step {step}`"
         );
         let first: Vec<Value> = self.stuck.iter().take(NAMED_MAX).map(|(id, _)| id.as_str().into()).collect();
         Check::warning(NAME, message, help).with("count", count as u64).with("first", first)
@@ -104,7 +104,7 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn what_is_found_is_named() {
+    fn stuck_approvals_are_named() {
         let of = |checked, stuck: usize, is_cut| {
             let stuck = (0..stuck).map(|number| (format!("e{number}"), "ship".to_string())).collect();
             Found { checked, stuck, is_cut }.check()

@@ -53,7 +53,7 @@ pub(super) fn check(installation: &Installation, report: &mut Report) {
 fn shell() -> Check {
     let Some(path) = bash() else {
         let help = "install bash, or add it to the PATH of the user that runs this";
-        return Check::broken("bash", "there is no bash in the PATH, and steps run in one", help);
+        return Check::broken("bash", "there is no bash in the PATH, and scripts need it", help);
     };
     let asked = block_on(async {
         let mut command = Command::new(&path);
@@ -69,9 +69,9 @@ fn shell() -> Check {
             let version = said.lines().next().unwrap_or_default().to_string();
             Check::ok("bash", format!("{shown} is {version}")).with("version", version)
         }
-        Ok(output) => Check::broken("bash", format!("{shown} does not run: {}", output.status), "install it anew"),
+        Ok(output) => Check::broken("bash", format!("{shown} does not run: {}", output.status), "install it again"),
         Err(error) => {
-            Check::broken("bash", format!("{shown} does not run: {}", error.failure.message), "install it anew")
+            Check::broken("bash", format!("{shown} does not run: {}", error.failure.message), "install it again")
         }
     }
 }
@@ -87,7 +87,7 @@ fn containment(settings: &Settings, scripts: &Result<Scripts, CliError>) -> Chec
                     Check::warning(
                         "scripts",
                         message,
-                        "take Linux 6.12 or later: its Landlock is the second wall of scripts",
+                        "use Linux 6.12 or later: its Landlock is the second layer of containment for scripts",
                     )
                 }
                 (Scripts::Contained(container), _) if !container.counts_memory() => Check::warning(
@@ -96,7 +96,7 @@ fn containment(settings: &Settings, scripts: &Result<Scripts, CliError>) -> Chec
                     "give the server control groups if untrusted users write scripts: `Delegate=yes` in its unit",
                 ),
                 (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", message),
-                (Scripts::Uncontained, _) => Check::warning("scripts", message, "say `--scripts contained`"),
+                (Scripts::Uncontained, _) => Check::warning("scripts", message, "set `--scripts contained`"),
                 (Scripts::Off(_), false) => Check::warning("scripts", message, "correct what the message names"),
             };
             check.with("mode", mode)
@@ -122,7 +122,7 @@ fn tool_processes(names: &[String], scripts: &Scripts) -> Option<Check> {
         }
         Scripts::Uncontained => {
             let message = format!("a server runs {shown} as this user: its tools can read the installation's key");
-            Check::warning("tool servers", message, "say `--scripts contained`")
+            Check::warning("tool servers", message, "set `--scripts contained`")
         }
         Scripts::Off(_) => {
             let message = format!("a server does not start {shown}, and calls of their tools fail: {why}");
@@ -151,7 +151,7 @@ fn held(said: &Value) -> Check {
         Check::ok("sandbox", "functions run in processes that are held by limits and by seccomp")
     } else {
         let message =
-            format!("functions run, and the system refuses what would hold them beyond that: {}", missing.join(", "));
+            format!("functions run, but the system does not support further confinement: {}", missing.join(", "));
         Check::warning("sandbox", message, "allow prctl, seccomp and setrlimit to the container, or run on Linux")
     };
     check.with("held", said.clone())
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_says_is_weighed() {
+    fn properties_of_the_host_give_states() {
         let all = |keys: &[(&str, &str)]| Value::map(keys.iter().map(|(key, _)| (*key, Value::from(true))));
         let table = [
             (held(&all(&HOLDS)), State::Ok, "seccomp"),

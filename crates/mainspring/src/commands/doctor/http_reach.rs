@@ -27,7 +27,7 @@ fn of(text: &str, organizations: impl FnOnce() -> Option<Result<Vec<String>, Sto
     };
     let allowed: Vec<(&str, Vec<&str>)> = allow.entries().collect();
     if allowed.is_empty() {
-        return Check::ok(NAME, format!("the public internet alone; {ALLOW_VARIABLE} allows nothing more"));
+        return Check::ok(NAME, format!("only the public internet; {ALLOW_VARIABLE} allows nothing more"));
     }
     let of_one = |(organization, entries): &(&str, Vec<&str>)| {
         let named = entries.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
@@ -47,7 +47,7 @@ fn of(text: &str, organizations: impl FnOnce() -> Option<Result<Vec<String>, Sto
         Check::ok(NAME, message)
     } else {
         let message = format!("{message}; there is no organization {}", unknown.join(", "));
-        Check::warning(NAME, message, format!("correct the id before `=` in {ALLOW_VARIABLE}, or take the entry away"))
+        Check::warning(NAME, message, format!("correct the id before `=` in {ALLOW_VARIABLE}, or remove the entry"))
     };
     let detail = |entries: &[&str]| Value::List(entries.iter().map(|entry| Value::from(*entry)).collect());
     let detail: Map = allowed.iter().map(|(one, entries)| ((*one).to_string(), detail(entries))).collect();
@@ -59,10 +59,10 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn what_is_allowed_is_told_and_what_is_for_nobody_is_warned_of() {
+    fn allowed_addresses_are_listed_and_unused_entries_warned() {
         let known = || Some(Ok(vec!["default".to_string(), "acme".into()]));
         let table = [
-            (of("", known), State::Ok, "the public internet alone"),
+            (of("", known), State::Ok, "only the public internet"),
             (
                 of("10.0.0.0/8 acme=127.0.0.1:1", known),
                 State::Ok,

@@ -30,7 +30,7 @@ pub(super) fn check(installation: &Installation, report: &mut Report) {
             Check::ok(NAME, format!("{issuer} answers, with {keys} {word}")).with("keys", keys as i64)
         }
         Ok(Err(why)) => {
-            let help = "compare the settings `oidc…` with what the provider publishes, and check that this machine \
+            let help = "compare the settings `oidc…` with the configuration of the provider, and check that this machine \
                         reaches it and trusts its certificate";
             Check::broken(NAME, why, help)
         }

@@ -20,13 +20,13 @@ type Identity = (u64, u64);
 pub(super) fn check(installation: &Installation) -> Check {
     let pid = match installation.holder {
         None => return Check::ok(NAME, "no process has the store open for writing"),
-        Some(None) => return Check::skipped(NAME, "the process that works on the folder has not said which one it is"),
+        Some(None) => return Check::skipped(NAME, "the process that uses the folder has not recorded its pid"),
         Some(Some(pid)) => pid,
     };
     let open = match open_files(pid) {
         Ok(open) => open,
         Err(error) => {
-            return Check::skipped(NAME, format!("the files of the process {pid} cannot be seen: {error}"));
+            return Check::skipped(NAME, format!("the open files of the process {pid} cannot be listed: {error}"));
         }
     };
     let is_open = |path: &Path| identity(path).is_ok_and(|identity| open.contains(&identity));

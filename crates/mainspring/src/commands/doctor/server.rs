@@ -69,11 +69,10 @@ pub(super) fn check(installation: &Installation, report: &mut Report) {
             return report.extend(skipped(&format!("no response at {}; set --server", named.address)));
         }
         Ok(_) if !named.is_meant => {
-            return report.extend(skipped(&format!("what answers at {} is another program", named.address)));
+            return report.extend(skipped(&format!("another program responds at {}", named.address)));
         }
         said => {
-            let message =
-                said.map_or_else(|why| why, |_| format!("what answers at {} is no Mainspring", named.address));
+            let message = said.map_or_else(|why| why, |_| format!("the server at {} is not Mainspring", named.address));
             report.add(Check::broken("server", message, "`mainspring up` starts one; check its address and its log"));
             report.extend(NAMES[1..].iter().map(|name| Check::skipped(name, "see server")).collect::<Vec<_>>());
             return;
@@ -129,13 +128,13 @@ fn release(address: &Address, release: &str) -> Check {
 }
 
 fn ready(said: Result<(StatusCode, HeaderMap, Value), String>) -> Check {
-    let help = "its log says more; so does `mainspring doctor` where its store is";
+    let help = "see its log, or run `mainspring doctor` on its machine";
     match said {
-        Ok((StatusCode::OK, ..)) => Check::ok("server ready", "it takes work"),
+        Ok((StatusCode::OK, ..)) => Check::ok("server ready", "it accepts work"),
         Ok((status, _, body)) => {
             let why =
                 body.get("error").and_then(Value::as_text).map_or_else(|| status.to_string(), ToString::to_string);
-            Check::broken("server ready", format!("it takes no work: {why}"), help)
+            Check::broken("server ready", format!("it accepts no work: {why}"), help)
         }
         Err(why) => Check::broken("server ready", why, help),
     }
@@ -151,7 +150,7 @@ fn clock(headers: &HeaderMap, now: u64) -> Check {
     let apart = there.abs_diff(now);
     if apart > CLOCK_APART_MS {
         let message = format!("its clock and that of this machine are {} s apart", apart / 1_000);
-        return Check::warning("server clock", message, "set the clocks, and let NTP keep them");
+        return Check::warning("server clock", message, "set the clocks, and synchronize them with NTP");
     }
     Check::ok("server clock", "its clock is that of this machine, to some seconds")
 }
@@ -162,7 +161,7 @@ fn way(address: &Address) -> Check {
         (true, true) => Check::ok("server transport", "on this machine"),
         (true, false) => {
             let message = "plain HTTP to another machine: everyone on the network path can read and use tokens";
-            Check::warning("server transport", message, "put a proxy with TLS before it, and name it with https")
+            Check::warning("server transport", message, "put a proxy with TLS before it, and use https")
         }
     }
 }
@@ -172,7 +171,7 @@ fn token(installation: &Installation, named: &Named) -> Check {
     let stored = Credentials::load().ok().and_then(|stored| stored.of(&named.address).cloned());
     let of_environment = || token_of_environment().map(|token| Credential { token, plain_http: false });
     let Some(credential) = named.is_meant.then(of_environment).flatten().or(stored) else {
-        let why = format!("there is none for it here; `mainspring login {}` stores one", named.address);
+        let why = format!("none is stored; `mainspring login {}` stores one", named.address);
         return Check::skipped("server token", why);
     };
     let plain_http = installation.global.plain_http || credential.plain_http;
@@ -189,7 +188,8 @@ fn token(installation: &Installation, named: &Named) -> Check {
             Check::ok("server token", format!("the token is valid for {user} ({role}) of {organization}"))
         }
         Err(error) => {
-            let help = format!("`mainspring login {}` stores another; MAINSPRING_TOKEN goes before it", named.address);
+            let help =
+                format!("`mainspring login {}` stores another; MAINSPRING_TOKEN takes precedence", named.address);
             Check::broken("server token", error.failure.message, help)
         }
     }
@@ -202,7 +202,7 @@ mod tests {
     use super::{super::check::State, *};
 
     #[test]
-    fn what_the_server_says_is_weighed() {
+    fn responses_of_the_server_give_states() {
         let at = |text: &str| Address::parse(text).unwrap();
         let date = |text: &'static str| HeaderMap::from_iter([(DATE, HeaderValue::from_static(text))]);
         let body = |text: &str| Value::map([("error", Value::from(text))]);
@@ -211,7 +211,7 @@ mod tests {
         let table = [
             (release(&at("http://127.0.0.1:1"), here), State::Ok, "this release"),
             (release(&at("http://127.0.0.1:1"), "9.9.9"), State::Warning, "9.9.9"),
-            (ready(Ok((StatusCode::OK, HeaderMap::new(), Value::Null))), State::Ok, "takes work"),
+            (ready(Ok((StatusCode::OK, HeaderMap::new(), Value::Null))), State::Ok, "accepts work"),
             (
                 ready(Ok((StatusCode::SERVICE_UNAVAILABLE, HeaderMap::new(), body("stopping")))),
                 State::Broken,

@@ -97,15 +97,15 @@ pub(super) fn key(installation: &Installation, begun_with: Option<&str>) -> Chec
         StoreLocation::Shared(_) => paths::key_file(&[]),
     };
     if begun_with.is_none() && fs::symlink_metadata(&file).is_err() {
-        return Check::ok("key", format!("there is none yet; the first start makes {}", file.display()));
+        return Check::ok("key", format!("there is none yet; the first start creates {}", file.display()));
     }
     let key = match keys::load(&file) {
         Ok(key) => key,
         Err(error) => {
             let help = if file.exists() {
-                format!("make it yours alone: `chmod 600 {}`; or put back the copy that you keep", file.display())
+                format!("make it yours alone: `chmod 600 {}`; or restore your copy", file.display())
             } else {
-                "put back the copy that you keep, or name its file with MAINSPRING_KEY_FILE".into()
+                "restore your copy, or name its file with MAINSPRING_KEY_FILE".into()
             };
             return Check::broken("key", error.to_string(), help);
         }
@@ -116,7 +116,7 @@ pub(super) fn key(installation: &Installation, begun_with: Option<&str>) -> Chec
                 "{} is not the key that the store was created with: no journal can be verified",
                 file.display()
             );
-            Check::broken("key", message, "put back the copy that you keep, or name its file with MAINSPRING_KEY_FILE")
+            Check::broken("key", message, "restore your copy, or name its file with MAINSPRING_KEY_FILE")
         }
         Some(_) => {
             Check::ok("key", format!("{} is private, and the key that the store was created with", file.display()))

@@ -25,7 +25,7 @@ pub(super) fn check(installation: &Installation, is_alone: bool, checks: &mut Ve
     let shown = path.display();
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => {
-            let help = "move it away, and restore the latest backup (`mainspring backup` made it; `mainspring backup --help` says how)";
+            let help = "move it away, and restore the latest backup (a file of `mainspring backup`; `mainspring backup --help` explains how)";
             return stop(
                 checks,
                 Check::broken("store", format!("{shown} is a folder where the store should be"), help),
@@ -34,10 +34,10 @@ pub(super) fn check(installation: &Installation, is_alone: bool, checks: &mut Ve
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if installation.home.key_check_text().is_some() {
                 let message = format!("the folder was in use before, and {shown} is missing");
-                let help = "restore the latest backup (`mainspring backup` made it; `mainspring backup --help` says how); if nothing was ever run here, remove the file `key-check` beside it";
+                let help = "restore the latest backup (a file of `mainspring backup`; `mainspring backup --help` explains how); if nothing was ever run here, remove the file `key-check` beside it";
                 return stop(checks, Check::broken("store", message, help));
             }
-            checks.push(Check::skipped("store", "there is none yet; the first start makes it"));
+            checks.push(Check::skipped("store", "there is none yet; the first start creates it"));
             checks.extend(BEHIND.map(|name| Check::skipped(name, "there is no store yet")));
             return None;
         }
@@ -54,7 +54,7 @@ pub(super) fn check(installation: &Installation, is_alone: bool, checks: &mut Ve
     checks.push(Check::ok("store", format!("{shown} is SQLite, and can be read")));
     checks.push(format(
         inspection.format(),
-        "make a backup before you start it (`mainspring backup`): older builds do not read it then",
+        "make a backup before you start it (`mainspring backup`): older releases cannot read it afterwards",
     ));
     checks.push(integrity(&inspection, installation.is_deep));
     checks.push(log(&inspection));
@@ -73,7 +73,7 @@ fn stop(checks: &mut Vec<Check>, last: Check) -> Option<Opened> {
 /// Checks the format of a store that this build can read.
 pub(super) fn format(Format { found, readable }: Format, before_migration: &str) -> Check {
     let check = match found {
-        0 => Check::ok("format", format!("nothing is in it yet; the first start makes format {readable}")),
+        0 => Check::ok("format", format!("it is empty; the first start creates format {readable}")),
         found if found < readable => {
             let message = format!("it has format {found}, and the next start brings it to {readable}");
             Check::warning("format", message, before_migration)
@@ -96,7 +96,7 @@ fn integrity(inspection: &SqliteInspection, is_deep: bool) -> Check {
         }
         Ok(Checked::Damaged(damages)) => {
             let message = format!("the file is damaged: {}", damages.join("; "));
-            let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (`mainspring backup` made it; `mainspring backup --help` says how)";
+            let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (a file of `mainspring backup`; `mainspring backup --help` explains how)";
             Check::broken("integrity", message, help)
         }
         Err(error) => refused("integrity", &error),

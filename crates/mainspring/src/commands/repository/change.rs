@@ -92,7 +92,7 @@ impl Change {
         Self { kind, name: name.into(), id: None, action, fields, report: None }
     }
 
-    /// The object in words, as in `trigger nightly`.
+    /// A description of the object, as in `trigger nightly`.
     pub(super) fn subject(&self) -> String {
         match self.kind {
             Kind::Workflow => shown(&self.name),

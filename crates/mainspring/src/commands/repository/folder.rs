@@ -36,7 +36,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Finds the files. Hidden files, symbolic links and whatever is no regular file are left out: a read of a named pipe
+    /// Finds the files. Hidden files, symbolic links and other irregular files are left out: a read of a named pipe
     /// would wait forever.
     pub(super) fn find(folder: &Path) -> Result<Self, CliError> {
         let mut files = Self::default();

@@ -35,7 +35,7 @@ pub(crate) struct VaultSettings {
 /// The origin of the token of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Login {
-    /// A token that is given. It is read anew for each request, so it can be replaced.
+    /// A token that is given. It is read again for each request, so it can be replaced.
     Token(LocalSource),
     /// A login with role and secret id.
     AppRole { mount: String, role_id: String, secret_id: LocalSource },
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_an_address_and_one_way_to_log_in() {
+    fn a_server_has_an_address_and_one_login_method() {
         assert_eq!(read("null"), Ok(None));
         let given = read(r#"{"address": "https://v:8200/x", "token": {"env": "T"}, "namespace": "a/b"}"#);
         assert_eq!(given.unwrap().unwrap().variable(), Some("T"));

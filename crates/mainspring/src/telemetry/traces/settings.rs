@@ -67,11 +67,11 @@ fn trust(is_secret: bool, variable: impl Fn(&str) -> Option<String>) -> Result<A
 }
 
 fn url(place: &str, given: &str) -> Result<Url, CliError> {
-    let help = "give the address of a collector that takes OTLP over HTTP, as http://localhost:4318";
+    let help = "give the address of a collector for OTLP over HTTP, such as http://localhost:4318";
     // The URL is not repeated in errors, since it may contain a password.
-    let url = Url::parse(given).map_err(|error| refused(place, &format!("is no URL: {error}; {help}")))?;
+    let url = Url::parse(given).map_err(|error| refused(place, &format!("is not a URL: {error}; {help}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(refused(place, &format!("is no http:// or https:// URL; {help}")));
+        return Err(refused(place, &format!("is not an http:// or https:// URL; {help}")));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refused(place, "has a user or a password: give them in OTEL_EXPORTER_OTLP_HEADERS"));
@@ -93,7 +93,7 @@ fn headers(place: &str, given: &str) -> Result<Vec<(HeaderName, HeaderValue)>, C
         value.set_sensitive(true);
         Some((name, value))
     };
-    let wrong = || refused(place, "is no list as `name=value,name=value`, with %XX for what a header cannot have");
+    let wrong = || refused(place, "is not a list like `name=value,name=value`, with %XX for what a header cannot have");
     pairs(given).map(|pair| pair.and_then(read).ok_or_else(wrong)).collect()
 }
 

@@ -69,7 +69,7 @@ fn key<'a>(keys: &'a [Jwk], algorithm: Algorithm, kid: Option<&str>) -> Result<&
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one),
         (None, _) => Err(UnknownKey),
-        (Some(_), Some(_)) => Err(No("it does not say which of the provider's keys has signed it")),
+        (Some(_), Some(_)) => Err(No("it does not name the provider's key that signed it")),
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn verify(token: &str, keys: &[Jwk], expected: &Expected<'_>) -> Resu
         return Err(No("it is not signed by RS256, ES256 or EdDSA; have the provider sign by one of them"));
     }
     if header.extras.inner().contains_key("crit") {
-        return Err(No("its head asks for something that is not known here (`crit`)"));
+        return Err(No("its header requires an unknown extension (`crit`)"));
     }
     let key = DecodingKey::from_jwk(key(keys, header.alg, header.kid.as_deref())?);
     let key = key.map_err(|_| No("the provider's key cannot be read"))?;
@@ -106,7 +106,7 @@ fn reason(kind: &jsonwebtoken::errors::ErrorKind) -> &'static str {
         Kind::InvalidSignature => "its signature is not the provider's",
         Kind::ExpiredSignature => "it has expired: compare the clocks of the two machines",
         Kind::ImmatureSignature => "it is not valid yet: compare the clocks of the two machines",
-        Kind::InvalidIssuer => "it is another issuer's: compare `oidcIssuer` with what the provider calls itself",
+        Kind::InvalidIssuer => "it is from another issuer: compare `oidcIssuer` with the issuer of the provider",
         Kind::InvalidAudience => "it is for another client: compare `oidcClientId`",
         Kind::MissingRequiredClaim(_) => "it lacks one of `exp`, `iss`, `aud` and `sub`",
         _ => "it cannot be read",
@@ -125,11 +125,11 @@ fn check_more(claims: &Claims, expected: &Expected<'_>) -> Result<(), Refused> {
     let audiences = claims.get("aud").and_then(Value::as_array).map_or(1, Vec::len);
     let is_ours = text("azp").map(|azp| azp == expected.client_id);
     if is_ours == Some(false) || is_ours.is_none() && (audiences > 1 || claims.contains_key("azp")) {
-        return Err(No("it was made for another client (`azp`)"));
+        return Err(No("it was issued for another client (`azp`)"));
     }
-    let made = claims.get("iat").and_then(Value::as_f64).ok_or(No("it does not say when it was made (`iat`)"))?;
+    let made = claims.get("iat").and_then(Value::as_f64).ok_or(No("it has no time of issue (`iat`)"))?;
     if made > (expected.now_s + LEEWAY_S) as f64 {
-        return Err(No("it was made in the future: compare the clocks of the two machines"));
+        return Err(No("it was issued in the future: compare the clocks of the two machines"));
     }
     Ok(())
 }

@@ -42,8 +42,7 @@ fn refused(message: String) -> Problem {
 fn named(settings: &Settings, claims: &Claims) -> Result<String> {
     let text = |name: &str| claims.get(name).and_then(serde_json::Value::as_str);
     if settings.requires_email() {
-        let email =
-            text(EMAIL).ok_or_else(|| refused("The provider gives no e-mail address of yours (`email`).".into()))?;
+        let email = text(EMAIL).ok_or_else(|| refused("The provider sent no e-mail address (`email`).".into()))?;
         if claims.get("email_verified") != Some(&serde_json::Value::Bool(true)) {
             let message =
                 "The provider has not verified your e-mail address (`email_verified`): have it verified there.";
@@ -55,11 +54,11 @@ fn named(settings: &Settings, claims: &Claims) -> Result<String> {
         }
     }
     let claim = &settings.claim;
-    let name = text(claim).ok_or_else(|| refused(format!("The provider does not say who you are (`{claim}`).")))?;
+    let name = text(claim).ok_or_else(|| refused(format!("The provider sent no identity (`{claim}`).")))?;
     // E-mail addresses are compared in lower case; other claims are case-sensitive.
     let name = if claim == EMAIL { name.to_ascii_lowercase() } else { name.to_string() };
     check_member_id(claim, &name).map_err(|problem| {
-        refused(format!("What the provider calls you is no name of a member: {}.", problem.message))
+        refused(format!("The name from the provider is not valid for a member: {}.", problem.message))
     })?;
     Ok(name)
 }
@@ -70,7 +69,7 @@ fn member(settings: &Settings, user: &str, stored: Option<Stored<Member>>) -> Re
         let organization = &settings.organization;
         let unknown = || {
             refused(format!(
-                "`{user}` is no member of `{organization}`: ask an admin there to make you one of that name."
+                "`{user}` is not a member of `{organization}`: ask an admin there to add a member of that name."
             ))
         };
         let role = settings.first_role.ok_or_else(unknown)?;
@@ -81,7 +80,9 @@ fn member(settings: &Settings, user: &str, stored: Option<Stored<Member>>) -> Re
     }
     // The operator's id is known to all, and a provider may let people choose their own names.
     if stored.body.is_operator {
-        return Err(refused(format!("`{user}` runs the installation, and signs in with a token alone.")));
+        return Err(refused(format!(
+            "`{user}` is an operator of the installation, and can sign in only with a token."
+        )));
     }
     Ok((stored.body, stored.version))
 }
@@ -89,7 +90,7 @@ fn member(settings: &Settings, user: &str, stored: Option<Stored<Member>>) -> Re
 /// The provider's identity in verified claims.
 fn identity(settings: &Settings, claims: &Claims) -> Result<Identity> {
     let subject = claims.get("sub").and_then(serde_json::Value::as_str);
-    let subject = subject.ok_or_else(|| refused("The provider does not say who you are (`sub`).".into()))?;
+    let subject = subject.ok_or_else(|| refused("The provider sent no identity (`sub`).".into()))?;
     Ok(Identity { issuer: settings.issuer.clone(), subject: subject.into() })
 }
 
@@ -123,7 +124,7 @@ pub(crate) fn log_in(app: &App, settings: &Settings, claims: &Claims) -> Result<
         let stored = own.get::<Member>(&user)?;
         if stored.is_none() && own.get::<RemovedMember>(&user)?.is_some() {
             return Err(refused(format!(
-                "`{user}` was removed from `{organization}`: ask an admin there to make you a member again."
+                "`{user}` was removed from `{organization}`: ask an admin there to add you again."
             )));
         }
         let (member, version) = member(settings, &user, stored)?;

@@ -23,7 +23,7 @@ const RANDOM_BYTES: usize = 32;
 /// A pending sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoginCookie {
-    /// Must come back in the redirect.
+    /// Must be returned in the redirect.
     pub(super) state: String,
     /// Must be in the ID token.
     pub(super) nonce: String,

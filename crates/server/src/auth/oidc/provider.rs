@@ -185,10 +185,10 @@ impl Provider {
             return Err(Problem::new(Code::ValidationError, message));
         }
         if returned.issuer.is_some_and(|said| said != *issuer) {
-            let message = "The answer is another provider's (`iss`). Sign in anew.";
+            let message = "The response is from another provider (`iss`). Sign in again.";
             return Err(Problem::new(Code::ValidationError, message));
         }
-        let none = || Problem::new(Code::ValidationError, "The answer has no code. Sign in anew.");
+        let none = || Problem::new(Code::ValidationError, "The answer has no code. Sign in again.");
         let code = returned.code.filter(|code| !code.is_empty()).ok_or_else(none)?;
         let _room = self.room(from)?;
         let metadata = self.metadata().await?;
@@ -232,7 +232,7 @@ impl Provider {
     async fn fresh_keys(&self, metadata: &Metadata) -> Result<Arc<Vec<Jwk>>> {
         let what = "its keys";
         let document = self.json(what, metadata.jwks_uri.clone()).await?;
-        let keys = id_token::keys(&document).ok_or_else(|| provider_fails(what, "they are no list of keys"))?;
+        let keys = id_token::keys(&document).ok_or_else(|| provider_fails(what, "they are not a list of keys"))?;
         let keys = Arc::new(keys);
         *lock(&self.keys) = Some(keys.clone());
         Ok(keys)
@@ -267,9 +267,9 @@ impl Provider {
         let text = |name: &str| body.get(name).and_then(Value::as_str);
         match (answer.status, text("error"), text("id_token")) {
             (200, _, Some(token)) => Ok(token.into()),
-            (200, ..) => Err(provider_fails(what, "there is no ID token in its answer")),
+            (200, ..) => Err(provider_fails(what, "its response contains no ID token")),
             (_, Some("invalid_grant"), _) => {
-                let message = "The provider does not take this code (any more). Sign in anew.";
+                let message = "The provider does not accept this code any more. Sign in again.";
                 Err(Problem::new(Code::Unauthorized, message))
             }
             (_, Some("invalid_client"), _) => {
@@ -310,7 +310,7 @@ impl Provider {
         if answer.status != 200 {
             return Err(provider_fails(what, &format!("it answers {}", answer.status)));
         }
-        serde_json::from_slice(&answer.body).map_err(|_| provider_fails(what, "it is no JSON"))
+        serde_json::from_slice(&answer.body).map_err(|_| provider_fails(what, "it is not JSON"))
     }
 }
 

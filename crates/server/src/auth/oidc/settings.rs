@@ -71,7 +71,7 @@ impl Settings {
         let Some(issuer) = given("oidcIssuer") else {
             let alone = OTHERS.into_iter().find(|name| given(name).is_some());
             return match alone {
-                Some(name) => Err(wrong(name, "it says nothing without `oidcIssuer`: set that, or take this away")),
+                Some(name) => Err(wrong(name, "it has no effect without `oidcIssuer`: set that, or remove this")),
                 None => Ok(None),
             };
         };
@@ -96,7 +96,10 @@ impl Settings {
         bootstrap::check_id("oidcOrganization", &settings.organization)
             .map_err(|problem| InvalidSetting { name: "oidcOrganization", why: problem.message })?;
         if settings.requires_email() && !settings.scopes.iter().any(|scope| scope == EMAIL) {
-            return Err(wrong("oidcScopes", "without the scope `email` there is no e-mail to know people by: add it"));
+            return Err(wrong(
+                "oidcScopes",
+                "without the scope `email` there is no e-mail address to identify users: add it",
+            ));
         }
         Ok(Some(settings))
     }
@@ -139,14 +142,15 @@ pub(super) fn is_safe(url: &Url) -> bool {
 }
 
 fn check_issuer(issuer: &str) -> Result<(), InvalidSetting> {
-    let url = Url::parse(issuer).map_err(|_| wrong("oidcIssuer", "it is no address like https://login.example.com"))?;
+    let url =
+        Url::parse(issuer).map_err(|_| wrong("oidcIssuer", "it is not an address like https://login.example.com"))?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("oidcIssuer", "it must end with its path: no `?` and no `#`"));
     }
     if !is_safe(&url) {
         return Err(wrong(
             "oidcIssuer",
-            "it must be https://… without a user or password in it; plain http is for this machine alone (127.0.0.1)",
+            "it must be https://… without a user or password in it; plain http is allowed only for this machine (127.0.0.1)",
         ));
     }
     Ok(())

@@ -45,7 +45,7 @@ pub(crate) enum Delivered {
 pub(crate) struct DeliveryFailure {
     /// Error code of an `http` step, as `http_status:503`, or the reason why no request was sent.
     pub error: String,
-    /// The delay that the endpoint asks for, in milliseconds.
+    /// The delay that the endpoint requests, in milliseconds.
     pub retry_after_ms: Option<u64>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Attempted {
     pub failing_since: u64,
     /// The time of the next attempt, in milliseconds since 1970.
     pub due_at: u64,
-    /// True if the time of the retries is over.
+    /// True if the time for retries has passed.
     pub is_over: bool,
 }
 
@@ -56,7 +56,7 @@ impl Attempted {
     }
 }
 
-/// The cursor after a failed attempt, and true if the time of the retries is over.
+/// The cursor after a failed attempt, and true if the time for retries has passed.
 pub(crate) fn after_failure(read: &EventCursor, failure: &DeliveryFailure, now_ms: u64) -> (EventCursor, bool) {
     let key = format!("{}:{}", read.subscription, read.execution);
     let before = (read.attempts, read.failing_since);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_retried_for_a_day_and_then_given_up() {
+    fn an_event_is_abandoned_after_a_day_of_retries() {
         let (mut at, mut now_ms, mut attempts) = (cursor(), 1_000_000, 0);
         loop {
             let (next, is_over) = after_failure(&at, &failure("http_status:500"), now_ms);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscription_is_slowed_and_then_paused_only_after_attempts_and_time() {
+    fn a_subscription_is_slowed_then_paused_by_attempts_and_time() {
         let mut state = SubscriptionState::default();
         let mut count = |now_ms: u64| {
             fail(&mut state, "s", "e", &failure("http_connect_failed"), now_ms);

@@ -1,5 +1,6 @@
 //! The events of a journal: its records under the names of the specifications' event bus, with ids that follow from their
-//! positions. Events contain no payloads: those are read through the API by those who may, and can be erased.
+//! positions. Events contain no payloads: clients with the permission read them through the API, and they can be
+//! erased.
 
 use std::sync::Arc;
 

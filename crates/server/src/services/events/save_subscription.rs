@@ -302,8 +302,9 @@ fn check_secret(secret: &str) -> Result<&str> {
 
 fn new_secret() -> Result<String> {
     let mut key = [0; KEY_BYTES];
-    getrandom::fill(&mut key)
-        .map_err(|error| Problem::new(Code::InternalError, format!("The system gives no randomness: {error}.")))?;
+    getrandom::fill(&mut key).map_err(|error| {
+        Problem::new(Code::InternalError, format!("The system provides no random numbers: {error}."))
+    })?;
     Ok(format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(key)))
 }
 

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_organization_whose_endpoints_do_not_answer_leaves_passes_to_others() {
+    async fn unresponsive_endpoints_of_one_organization_block_no_other() {
         let mut passes = Passes::default();
         passes.queue(due("loud", 50));
         assert_eq!(started(&mut passes).len(), SUBSCRIPTIONS_PER_ORGANIZATION_MAX);

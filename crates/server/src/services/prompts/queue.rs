@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// A prompt that a tick or a member asks for.
+/// A prompt that a tick or a member requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewPrompt {
     /// Id of the message.

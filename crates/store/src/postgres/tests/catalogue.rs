@@ -67,7 +67,7 @@ fn together(address: &str, work: impl Fn(&dyn Store, usize) -> usize + Sync) -> 
 }
 
 #[test]
-fn concurrent_changes_of_a_resource_get_successive_versions_and_a_log_without_gaps() {
+fn concurrent_changes_get_successive_versions() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let done = together(&scratch.address(), |store, node| {
@@ -97,7 +97,7 @@ fn concurrent_changes_of_a_resource_get_successive_versions_and_a_log_without_ga
 }
 
 #[test]
-fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
+fn one_of_many_concurrent_claims_gets_the_names() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let done = together(&scratch.address(), |store, node| {
@@ -136,7 +136,7 @@ fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
 }
 
 #[test]
-fn commits_messages_and_changes_that_note_something_in_the_same_logs_wait_for_each_other() {
+fn writers_of_the_same_audit_logs_are_serialized() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let keys = AtomicU64::new(0);
@@ -171,7 +171,7 @@ fn commits_messages_and_changes_that_note_something_in_the_same_logs_wait_for_ea
 }
 
 #[test]
-fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it() {
+fn stores_of_every_older_format_are_migrated_without_loss() {
     for format in 1..FORMAT {
         let scratch = server().scratch();
         let beside = scratch.beside().unwrap();
@@ -203,7 +203,7 @@ fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it
 }
 
 #[test]
-fn whose_executions_are_pending_is_read_off_an_index() {
+fn organizations_with_pending_executions_are_read_from_an_index() {
     let scratch = server().scratch();
     drop(open(&scratch.address()));
     let beside = scratch.beside().unwrap();

@@ -21,7 +21,7 @@ fn node(name: &str) -> Node {
 }
 
 #[test]
-fn of_two_that_continue_one_head_exactly_one_does() {
+fn one_of_two_concurrent_commits_to_a_head_succeeds() {
     const ROUNDS: u64 = 60;
     let scratch = server().scratch();
     let stores = [open(&scratch.address()), open(&scratch.address())];
@@ -50,7 +50,7 @@ fn of_two_that_continue_one_head_exactly_one_does() {
 }
 
 #[test]
-fn a_name_that_another_takes_in_between_is_the_others() {
+fn an_id_claimed_concurrently_belongs_to_the_first_writer() {
     let scratch = server().scratch();
     let (store, other) = (open(&scratch.address()), open(&scratch.address()));
     store.claim(0, "both").unwrap();
@@ -70,7 +70,7 @@ fn a_name_that_another_takes_in_between_is_the_others() {
 }
 
 #[test]
-fn of_many_that_take_a_partition_one_has_it() {
+fn one_of_many_concurrent_acquisitions_gets_the_partition() {
     const PARTITIONS: u32 = 24;
     const NODES: usize = 6;
     const ROUNDS: usize = 5;
@@ -111,7 +111,7 @@ fn of_many_that_take_a_partition_one_has_it() {
 }
 
 #[test]
-fn a_commit_is_before_the_new_epoch_or_is_refused() {
+fn a_commit_of_an_old_epoch_is_refused() {
     const ROUNDS: u64 = 20;
     let scratch = server().scratch();
     let (old, new) = (open(&scratch.address()), open(&scratch.address()));
@@ -128,7 +128,7 @@ fn a_commit_is_before_the_new_epoch_or_is_refused() {
                         PartOutcome::Durable => after += 1,
                         refused => return (after, refused),
                     }
-                    // The receiver may be gone after the first value.
+                    // The receiver may have been dropped after the first value.
                     let _ = started.send(());
                 }
             });
@@ -145,7 +145,7 @@ fn a_commit_is_before_the_new_epoch_or_is_refused() {
 }
 
 #[test]
-fn who_takes_waits_for_a_commit_that_is_on_its_way_and_the_other_way_round() {
+fn acquisitions_and_commits_in_flight_wait_for_each_other() {
     let scratch = server().scratch();
     let (old, new) = (open(&scratch.address()), open(&scratch.address()));
     let (blocker, looker) = (scratch.beside().unwrap(), scratch.beside().unwrap());
@@ -182,7 +182,7 @@ fn waiting(schema: &str, count: u32) -> String {
 }
 
 #[test]
-fn a_message_is_in_the_partition_of_its_time() {
+fn a_message_is_stored_in_the_current_partition() {
     let scratch = server().scratch();
     let (store, other) = (open(&scratch.address()), open(&scratch.address()));
     let (blocker, looker) = (scratch.beside().unwrap(), scratch.beside().unwrap());
@@ -206,7 +206,7 @@ fn a_message_is_in_the_partition_of_its_time() {
 }
 
 #[test]
-fn a_deadlock_is_tried_again() {
+fn a_deadlock_is_retried() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let (blocker, looker) = (scratch.beside().unwrap(), scratch.beside().unwrap());
@@ -270,7 +270,7 @@ fn a_notification_is_received_by_another_store_and_many_are_merged() {
 }
 
 #[test]
-fn a_part_without_frames_waits_for_the_head_that_it_was_decided_on() {
+fn a_part_without_frames_needs_the_expected_head() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let blocker = scratch.beside().unwrap();
@@ -288,7 +288,7 @@ fn a_part_without_frames_waits_for_the_head_that_it_was_decided_on() {
 }
 
 #[test]
-fn a_node_does_not_take_a_partition_that_another_one_is_taking() {
+fn concurrent_acquisitions_do_not_take_the_same_partition() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let blocker = scratch.beside().unwrap();
@@ -321,7 +321,7 @@ fn a_node_does_not_take_a_partition_that_another_one_is_taking() {
 
 /// A node that was cut off between the two rounds of a commit leaves its partitions locked.
 #[test]
-fn locks_of_a_node_that_was_cut_off_delay_no_heartbeat() {
+fn locks_of_a_disconnected_node_delay_no_heartbeat() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let cut_off = scratch.beside().unwrap();

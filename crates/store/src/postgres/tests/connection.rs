@@ -24,7 +24,7 @@ fn error(opened: Result<PostgresStore, StoreError>) -> StoreError {
 }
 
 #[test]
-fn a_new_store_spreads_over_sixty_four_and_keeps_what_it_was_made_with() {
+fn a_new_store_has_64_partitions_and_keeps_its_count() {
     let (new, small) = (server().scratch(), server().scratch());
     assert_eq!(PostgresStore::open(&new.address()).unwrap().partitions(), Ok(64));
     assert_eq!(open(&small.address()).partitions(), Ok(1));
@@ -32,7 +32,7 @@ fn a_new_store_spreads_over_sixty_four_and_keeps_what_it_was_made_with() {
 }
 
 #[test]
-fn many_that_open_a_new_store_at_once_make_one() {
+fn concurrent_opens_create_one_store() {
     const NODES: usize = 8;
     let scratch = server().scratch();
     let together = Barrier::new(NODES);
@@ -50,7 +50,7 @@ fn many_that_open_a_new_store_at_once_make_one() {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_left_as_it_is() {
+fn a_newer_format_is_refused_and_unchanged() {
     let scratch = server().scratch();
     open(&scratch.address()).claim(0, "node").unwrap();
     let beside = scratch.beside().unwrap();
@@ -61,7 +61,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_making_that_was_broken_off_is_taken_up() {
+fn an_interrupted_creation_is_completed() {
     let scratch = server().scratch();
     let beside = scratch.beside().unwrap();
     // The state after a process ended between the row of the format and the tables.
@@ -71,7 +71,7 @@ fn a_making_that_was_broken_off_is_taken_up() {
 }
 
 #[test]
-fn who_finds_another_migrating_waits_for_it() {
+fn a_concurrent_migration_is_awaited() {
     let scratch = server().scratch();
     let beside = scratch.beside().unwrap();
     beside.execute(&format!("CREATE SCHEMA {}", scratch.schema())).unwrap();
@@ -88,7 +88,7 @@ fn who_finds_another_migrating_waits_for_it() {
 }
 
 #[test]
-fn tables_of_another_program_are_left_alone() {
+fn tables_of_another_program_are_not_changed() {
     let table = [
         "CREATE TABLE executions (x INT)",
         "CREATE TABLE mainspring_format (x INT)",
@@ -137,7 +137,7 @@ fn a_password_is_used_and_never_shown() {
 }
 
 #[test]
-fn tls_is_as_it_was_asked_for() {
+fn tls_follows_sslmode() {
     let with = Server::start(server::Options { fsync: false, tls: true }).unwrap();
     let without = server();
     let authority = with.authority().display().to_string();
@@ -172,14 +172,14 @@ fn tls_is_as_it_was_asked_for() {
 }
 
 #[test]
-fn a_unix_socket_will_do() {
+fn a_unix_socket_is_supported() {
     let scratch = server().scratch();
     let store = open(&server().local_address(&format!("schema={}", scratch.schema())));
     assert_eq!(store.claim(0, "node"), Ok(1));
 }
 
 #[test]
-fn what_is_acknowledged_is_on_disk_also_where_the_server_would_not_wait() {
+fn commits_are_synchronous_despite_server_settings() {
     let server = Server::start(server::Options { fsync: false, tls: false }).unwrap();
     for (set, expected) in [("off", "on"), ("on", "on"), ("remote_apply", "remote_apply")] {
         server.execute(&format!("ALTER ROLE postgres SET synchronous_commit = {set}")).unwrap();
@@ -196,7 +196,7 @@ fn what_is_acknowledged_is_on_disk_also_where_the_server_would_not_wait() {
 
 /// External texts of any length, with every character of UTF-8.
 #[test]
-fn words_are_kept_as_they_are() {
+fn texts_are_stored_unchanged() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     store.claim(0, "n\0de").unwrap();
@@ -268,7 +268,7 @@ fn words_are_kept_as_they_are() {
 }
 
 #[test]
-fn plans_go_with_messages_that_are_posted_and_not_with_others() {
+fn plans_are_stored_only_with_enqueued_messages() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let plan = StoredPlan { hash: mainspring_kernel::hash::Hash::of(b"plan"), bytes: b"plan"[..].into() };
@@ -283,7 +283,7 @@ fn plans_go_with_messages_that_are_posted_and_not_with_others() {
 
 /// Operations block; a call from asynchronous code completes nevertheless, and does not panic.
 #[test]
-fn verbs_and_the_end_of_a_store_inside_of_asynchronous_code() {
+fn a_store_can_be_used_and_dropped_in_async_code() {
     let scratch = server().scratch();
     let work = || {
         let store = open(&scratch.address());

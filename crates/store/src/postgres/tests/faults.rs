@@ -78,7 +78,7 @@ fn compare(store: &PostgresStore, answers: &[Result<Vec<PartOutcome>, CommitErro
 }
 
 #[test]
-fn what_is_answered_is_so_whatever_happens_to_the_server() {
+fn acknowledged_writes_survive_server_faults() {
     const ROUNDS: usize = 3;
     let server = Server::start(server::Options::default()).unwrap();
     let scratch = server.scratch();
@@ -114,7 +114,7 @@ fn what_is_answered_is_so_whatever_happens_to_the_server() {
 }
 
 #[test]
-fn a_server_that_is_away_or_only_reads_is_said_so() {
+fn an_unavailable_or_read_only_server_is_reported() {
     let server = Server::start(server::Options { fsync: false, tls: false }).unwrap();
     let scratch = server.scratch();
     let store = open(&scratch.address());
@@ -123,9 +123,9 @@ fn a_server_that_is_away_or_only_reads_is_said_so() {
     let before = look(&store);
     server.crash().unwrap();
     let Err(CommitError::NotWritten(why)) = commit(&store, 1, &[continues(0, 0)]) else { panic!("this was written") };
-    assert!(why.contains("localhost") && why.contains("whether the server runs"), "{why}");
+    assert!(why.contains("localhost") && why.contains("check that the server runs"), "{why}");
     let Err(StoreError::Unavailable(why)) = store.head(key(0)) else { panic!("this was read") };
-    assert!(why.contains("localhost") && why.contains("whether the server runs"), "{why}");
+    assert!(why.contains("localhost") && why.contains("check that the server runs"), "{why}");
     server.start_again().unwrap();
     assert_eq!(look(&store), before);
     server.execute("ALTER ROLE postgres SET default_transaction_read_only = on").unwrap();
@@ -138,7 +138,7 @@ fn a_server_that_is_away_or_only_reads_is_said_so() {
 }
 
 #[test]
-fn what_waits_too_long_is_not_written_and_the_next_is() {
+fn a_timed_out_write_has_no_effect_and_the_next_succeeds() {
     let scratch = server().scratch();
     let options = Options { partitions: 1, statement_ms: 100, ..Options::default() };
     let store = PostgresStore::open_with(&scratch.address(), options).unwrap();
@@ -234,7 +234,7 @@ fn a_damaged_row_names_its_frame() {
 }
 
 #[test]
-fn what_is_erased_is_nowhere_that_statements_reach() {
+fn erased_values_are_in_no_table() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     store.claim(0, "node").unwrap();
@@ -254,7 +254,7 @@ fn what_is_erased_is_nowhere_that_statements_reach() {
 }
 
 #[test]
-fn an_erase_between_two_looks_is_no_damage() {
+fn an_erase_between_two_reads_is_no_damage() {
     let scratch = server().scratch();
     let (store, eraser) = (open(&scratch.address()), open(&scratch.address()));
     store.claim(0, "node").unwrap();

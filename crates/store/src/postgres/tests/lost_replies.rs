@@ -161,7 +161,7 @@ fn cut_before_the_answer_to_commit() -> (u16, Arc<AtomicBool>) {
 }
 
 #[test]
-fn a_connection_that_is_cut_where_only_the_answer_to_commit_is_missing_leaves_the_outcome_unknown() {
+fn a_connection_lost_before_the_commit_reply_is_unknown() {
     let scratch = server().scratch();
     let direct = open(&scratch.address());
     direct.claim(0, "node").unwrap();

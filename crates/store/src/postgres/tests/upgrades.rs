@@ -40,7 +40,7 @@ fn format(scratch: &Scratch<'_>) -> String {
 }
 
 #[test]
-fn a_store_of_an_older_format_is_upgraded_only_by_those_who_may() {
+fn an_older_format_is_upgraded_only_with_permission() {
     let scratch = older(FORMAT_WITH_SEALS - 1);
     let refused = refusal(&scratch, false);
     assert!(refused.contains("has format 4") && refused.contains("`mainspring upgrade`"), "{refused}");
@@ -55,7 +55,7 @@ fn a_store_of_an_older_format_is_upgraded_only_by_those_who_may() {
 }
 
 #[test]
-fn a_store_is_not_upgraded_while_nodes_of_an_older_release_are_alive() {
+fn live_nodes_of_an_older_release_prevent_an_upgrade() {
     for before in [FORMAT_WITH_SEALS - 1, 7, FORMAT - 1] {
         let scratch = older(before);
         let beside = scratch.beside().unwrap();
@@ -75,7 +75,7 @@ fn a_store_is_not_upgraded_while_nodes_of_an_older_release_are_alive() {
 
 /// Its connections are open, and its writes are rejected.
 #[test]
-fn a_process_of_an_older_release_sends_no_heartbeat_and_posts_nothing_after_an_upgrade() {
+fn writes_of_older_releases_fail_after_an_upgrade() {
     let scratch = older(7);
     let beside = scratch.beside().unwrap();
     beside.execute(OLD_POST).unwrap();
@@ -88,7 +88,7 @@ fn a_process_of_an_older_release_sends_no_heartbeat_and_posts_nothing_after_an_u
 }
 
 #[test]
-fn a_heartbeat_finds_that_the_store_was_upgraded() {
+fn a_heartbeat_detects_an_upgraded_store() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let node =
@@ -100,7 +100,7 @@ fn a_heartbeat_finds_that_the_store_was_upgraded() {
 
 /// Tables of a newer release have other columns, so the heartbeat's statements fail before its check of the format.
 #[test]
-fn a_heartbeat_finds_that_the_columns_are_those_of_a_newer_release() {
+fn a_heartbeat_detects_columns_of_a_newer_release() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let node =

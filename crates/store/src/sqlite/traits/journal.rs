@@ -93,7 +93,7 @@ impl Journal for SqliteStore {
             return Ok(found);
         }
         Err(StoreError::Unavailable(format!(
-            "{}: the value is erased, but its bytes are still in the log, because a reader holds it: erase again",
+            "{}: the value is erased, but its bytes are still in the WAL, because a reader uses it: erase again",
             self.path.display()
         )))
     }
