@@ -54,7 +54,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 50] = [
+pub const CODES: [&str; 54] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -105,10 +105,14 @@ pub const CODES: [&str; 50] = [
     UNUSED_ALLOW,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
+    UNKNOWN_WORKFLOW,
+    UNKNOWN_SECRET,
+    UNKNOWN_MODEL,
+    UNKNOWN_TOOL_SERVER,
 ];
 
 /// The codes of warnings that a definition may accept with `allow`, those of a server included.
-pub const WARNINGS: [&str; 27] = [
+pub const WARNINGS: [&str; 31] = [
     DUPLICATE_OUTPUT_VARIABLE,
     BAD_CONDITION,
     PATH_NOT_IN_SCHEMA,
@@ -134,6 +138,10 @@ pub const WARNINGS: [&str; 27] = [
     LOOP_OVER_NO_LIST,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
+    UNKNOWN_WORKFLOW,
+    UNKNOWN_SECRET,
+    UNKNOWN_MODEL,
+    UNKNOWN_TOOL_SERVER,
     OF_SERVERS[0],
     OF_SERVERS[1],
 ];
@@ -141,6 +149,17 @@ pub const WARNINGS: [&str; 27] = [
 /// The codes of warnings that a server adds, because they depend on its members.
 pub const OF_SERVERS: [&str; 2] = ["approver_cannot_decide", "too_few_approvers"];
 
+/// The codes of warnings that depend on what is known where the definition is.
+pub const OF_PLACES: [&str; 4] = [UNKNOWN_WORKFLOW, UNKNOWN_SECRET, UNKNOWN_MODEL, UNKNOWN_TOOL_SERVER];
+
+/// See [`CODES`].
+pub const UNKNOWN_WORKFLOW: &str = "unknown_workflow";
+/// See [`CODES`].
+pub const UNKNOWN_SECRET: &str = "unknown_secret";
+/// See [`CODES`].
+pub const UNKNOWN_MODEL: &str = "unknown_model";
+/// See [`CODES`].
+pub const UNKNOWN_TOOL_SERVER: &str = "unknown_tool_server";
 /// See [`CODES`].
 pub const RETRY_DOES_NOT_APPLY: &str = "retry_does_not_apply";
 /// See [`CODES`].

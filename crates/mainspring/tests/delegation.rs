@@ -9,7 +9,7 @@ use mainspring_store::{ReadLimit, sqlite::SqliteStore};
 mod support;
 use support::{Answer, TestDir, call, spawn};
 
-const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n";
+const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n  - {id: go, type: signal, signal: go}\n";
 
 /// A folder in which an execution waits.
 fn waiting() -> TestDir {
@@ -91,7 +91,7 @@ fn the_same_decision_again_is_the_same_letter() {
 #[test]
 fn a_decision_for_a_child_is_delegated_to_it() {
     let dir = TestDir::new();
-    fs::write(dir.root().join("child.yaml"), DEFINITION).unwrap();
+    fs::write(dir.root().join("child.yaml"), "steps:\n  - {id: gate, type: approval}\n").unwrap();
     fs::write(dir.root().join("wf.yaml"), "steps: [{id: sub, type: subworkflow, workflow: child}]\n").unwrap();
     assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
     let [approved, denied] = delegated(&dir, [(&["approve", "e1"], 1), (&["deny", "e1", "--json"], 2)]);
@@ -100,6 +100,26 @@ fn a_decision_for_a_child_is_delegated_to_it() {
     assert!(denied.text("error.message").contains("`sub/gate`"), "{denied:?}");
     let shown = call(dir.mainspring(&["resume", "e1", "--json"]), b"");
     assert_eq!(shown.text("status"), "ok", "{shown:?}");
+}
+
+#[test]
+fn a_signal_of_a_wrong_name_and_a_decision_at_another_gate_are_refused() {
+    let dir = waiting();
+    let refused = |arguments: &[&str], code: &str, words: &[&str]| {
+        let answer = call(dir.mainspring(arguments), b"");
+        assert_eq!((answer.exit, answer.text("error.code").as_str()), (Some(20), code), "{answer:?}");
+        words.iter().for_each(|word| assert!(answer.text("error.message").contains(word), "{word}: {answer:?}"));
+    };
+    refused(&["signal", "e1", "og", "--json"], "signal_not_kept", &["its steps wait for `go`"]);
+    refused(
+        &["approve", "e1", "--step", "gaet", "--json"],
+        "no_open_gate",
+        &["did you mean `gate`?", "open now: `gate`"],
+    );
+    refused(&["approve", "e1", "--step", "go", "--json"], "no_open_gate", &["is no approval", "open now: `gate`"]);
+    assert_eq!(call(dir.mainspring(&["approve", "e1"]), b"").exit, Some(0));
+    let late = ["approve", "e1", "--step", "gate", "--json"];
+    refused(&late, "not_open", &["already decided: approved by", "no approval is open"]);
 }
 
 /// A signal for an execution that a cancel ends first is lost, and reported as such.

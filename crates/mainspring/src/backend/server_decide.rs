@@ -24,10 +24,26 @@ pub(super) async fn decide(
 ) -> Result<Delegated, CliError> {
     let id = find(client, request.name).await?;
     let execution = Execution::get(client, &id).await?;
-    let gate = open_gate(&execution, request)?;
+    let gate = match open_gate(&execution, request) {
+        Ok(gate) => gate,
+        Err(error) => return Err(explained(error, &id, request, client).await),
+    };
     let Some(token) = &gate.token else { return Err(no_approver(client, gate).await?) };
     announce(&gate.prompt, &gate.items);
     send(client, &id, gate, token, request.decision, &request.words).await
+}
+
+/// Replaces the error of a gate that is not open by the server's reason. A server of an older release gives none.
+async fn explained(error: CliError, id: &str, request: &DecideRequest<'_>, client: &Client) -> CliError {
+    let Some(step) = request.step.filter(|_| error.failure.code == "no_open_gate") else { return error };
+    let of_step = route(&["api", "approvals", &format!("{id}:{step}")], &[]);
+    match client.get(&of_step).await {
+        Err(why) if why.is("NOT_FOUND") && why.cli_error.failure.message.contains('`') => {
+            let message = why.cli_error.failure.message.clone();
+            why.with_message("no_open_gate", message)
+        }
+        _ => error,
+    }
 }
 
 /// Sends a decision, without retries: a repeated decision could apply to the gate of a later round.

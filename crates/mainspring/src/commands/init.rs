@@ -102,8 +102,15 @@ pub(crate) fn write_file(path: &Path, text: &str, force: bool) -> Result<(), Cli
 }
 
 fn exists(path: &Path) -> CliError {
+    // A shell that redirects the output creates the file before the command begins.
+    let is_empty = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0);
+    let hint = if is_empty {
+        "; it is empty: the command writes the file itself, so do not redirect its output there"
+    } else {
+        ""
+    };
     let message =
-        format!("{} exists and was not changed; name another folder, or replace it with --force", path.display());
+        format!("{} exists and was not changed; name another folder, or replace it with --force{hint}", path.display());
     CliError::bad_input("file_exists", message)
 }
 

@@ -13,7 +13,7 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
 use mainspring_server::{
-    App, Outgoing, Settings as Served,
+    App, Configured, Outgoing, Settings as Served,
     http::rate_limit::Rates,
     services::{
         audit_marks, encryption_keys::EncryptionKeys, events::webhook_client::WebhookClient,
@@ -132,9 +132,7 @@ fn without_routes(
         connections_max: 1,
         oidc: None,
         marks: None,
-        effect_policy,
-        writers: None,
-        integrations: None,
+        configured: Configured { effect_policy, ..Configured::default() },
         scenarios: Some(Scenarios(Arc::new(Simulated))),
         outgoing: Outgoing {
             webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {

@@ -141,6 +141,7 @@ pub(crate) fn diff(diff: &Diff, context: &Context) -> Result<Exit, CliError> {
     let client = context.global.client_of("diff")?;
     let Some(local) = Local::read(&diff.folder, context)? else { return Ok(Exit::BadInput) };
     let remote = Remote::read(&client, &local)?;
+    definitions::note_unknown(&local.definitions, &remote.definitions, context);
     let changes = changes(&local, &remote, (true, false))?;
     print(&changes, local.definitions.len(), context, true);
     Ok(if changes.is_empty() { Exit::Fine } else { Exit::NotSo })
@@ -155,6 +156,9 @@ pub(crate) fn apply(apply: &Apply, context: &Context) -> Result<Exit, CliError> 
         return propose(&client, &local, &remote, &changes, context);
     }
     print(&changes, local.definitions.len(), context, apply.prune);
+    if apply.dry_run {
+        definitions::note_unknown(&local.definitions, &remote.definitions, context);
+    }
     if apply.dry_run || changes.is_empty() {
         return Ok(Exit::Fine);
     }
@@ -162,6 +166,7 @@ pub(crate) fn apply(apply: &Apply, context: &Context) -> Result<Exit, CliError> 
     // A repeated request finds another state than the compared one, and changes nothing.
     let saved =
         block_on(async { Ok(client.post(&route(&["api", "workflows", "sync-all"], &[]), &body, Repeat::May).await?) })?;
+    definitions::print_outside(&saved);
     if !context.global.json {
         let deleted = Response::new(&client, "saved workflows", &saved).list("deleted")?.len();
         let others = changes.iter().filter(|change| change.kind != Kind::Workflow).count();

@@ -65,7 +65,7 @@ pub(crate) async fn write<F>(app: &App, caller: &Caller, request: IntentRequest,
 where
     F: Fn(&App) -> Result<Stored<Workflow>> + Clone + Send + 'static,
 {
-    let Some(writers) = app.settings.writers.clone() else { return Err(no_model("This server has no model.")) };
+    let Some(writers) = app.settings.configured.writers.clone() else { return Err(no_model("This server has no model.")) };
     if !caller.is_person() {
         let message = "A session or an agent cannot have a model of the server write a proposal: send the definition.";
         return Err(Problem::new(Code::Forbidden, message));

@@ -30,7 +30,7 @@ use crate::{
     context::Context,
     definitions,
     error::CliError,
-    evaluator::compile,
+    evaluator::compile_in,
     output::{
         terminal::{bold, dim, print_out, status},
         text::shown,
@@ -256,7 +256,7 @@ impl Session<'_> {
             self.note(&format!("{} is no definition: it has neither `steps` nor `nodes`", shown_name(path)));
             return None;
         }
-        let warnings = match compile(&document) {
+        let warnings = match compile_in(&document, definitions::folder_of(path)) {
             Ok(compiled) => compiled.warnings,
             Err(mistakes) => return Some(self.refused(path, &source, workflow_id, mistakes)),
         };
@@ -272,7 +272,8 @@ impl Session<'_> {
             );
             return Some(DevFile { name, workflow_id: None, diagnostics: warnings, cases: (0, 0) });
         }
-        let answer = match saved(path, None, self.client, self.context).await {
+        let folder = definitions::folder_of(path);
+        let answer = match saved(path, None, self.client, self.context, Some(folder)).await {
             Ok(Some(answer)) => answer,
             Ok(None) => return Some(DevFile { name, workflow_id, diagnostics: warnings, cases: (0, 0) }),
             Err(error) => {
