@@ -6,7 +6,8 @@ use mainspring_kernel::{
     json,
 };
 
-/// Knows the workflow `deploy`, the secret `TOKEN`, the model `fast` and the tool server `files`.
+/// Knows the workflow `deploy`, the secret `TOKEN`, the model `fast` with its price, the tool server `files` and the runner
+/// `coder`.
 struct Known;
 
 impl Inspector for Known {
@@ -24,6 +25,8 @@ impl Inspector for Known {
             Outside::Secret => "TOKEN",
             Outside::Model => "fast",
             Outside::ToolServer => "files",
+            Outside::Runner => "coder",
+            Outside::Price => "fast",
         };
         let nearest = mainspring_kernel::definition::nearest(name, [known]).map(Into::into);
         (name != known).then(|| Missing { place: "here".into(), nearest, remedy: "add it".into() })
@@ -66,6 +69,37 @@ fn unknown_names_are_warnings_at_their_places() {
         "steps: [{id: a, type: http, url: \"https://example.com\", headers: {A: {secret: TOKN}, B: {secret: TOKEN}}}]",
         &["unknown_secret steps[0].headers.A.secret: write \"TOKEN\""],
     );
+}
+
+#[test]
+fn an_unknown_runner_is_a_warning() {
+    check("steps: [{id: a, type: agent, goal: Go, runner: coder}]", &[]);
+    check(
+        "steps: [{id: a, type: agent, goal: Go, runner: codre}]",
+        &["unknown_runner steps[0].runner: write \"coder\""],
+    );
+}
+
+#[test]
+fn a_limit_of_the_cost_without_a_price_is_a_warning_where_the_limit_is() {
+    let of_all = |steps: &str| format!("constraints: {{budget: {{cost: 2}}}}\nsteps: [{steps}]");
+    let fast = "{id: a, type: agent, goal: Go, model: fast}";
+    check(&of_all(fast), &[]);
+    let default = "{id: b, type: agent, goal: Go}";
+    check(&of_all(&format!("{fast}, {default}")), &["missing_price constraints.budget.cost: add it"]);
+    check(
+        &of_all(&format!("{default}, {}", default.replace("b,", "c,"))),
+        &["missing_price constraints.budget.cost: add it"],
+    );
+    check(&of_all("{id: a, type: bash, command: ls}"), &[]);
+    check(&format!("constraints: {{budget: {{tokens: 2}}}}\nsteps: [{default}]"), &[]);
+    check(&format!("steps: [{default}]"), &[]);
+    check(
+        "steps: [{id: a, type: agent, goal: Go, budget: {cost: 1}}]",
+        &["missing_price steps[0].budget.cost: add it"],
+    );
+    check("allow: [missing_price]\nsteps: [{id: a, type: agent, goal: Go, budget: {cost: 1}}]", &[]);
+    check("steps: [{id: a, type: agent, goal: Go, model: \"@input.model\", budget: {cost: 1}}]", &[]);
 }
 
 #[test]

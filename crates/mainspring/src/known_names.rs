@@ -4,7 +4,7 @@ use mainspring_kernel::value::Value;
 use mainspring_server::services::known_names::{KnownNames, ServedName};
 
 use crate::{
-    models, secrets,
+    models, runners, secrets,
     server_settings::{ObjectSettings, object_settings},
 };
 
@@ -13,10 +13,16 @@ pub(crate) fn of_settings(settings: &ObjectSettings) -> KnownNames {
     let models = models::parse(&settings.path, &settings.models).unwrap_or_default();
     let secrets = secrets::read(&settings.secrets).unwrap_or_default();
     let served = |name: &str, organizations: Option<Vec<String>>| ServedName { name: name.into(), organizations };
+    let runners = runners::parse(&settings.path, &settings.agents).unwrap_or_default();
+    let terms = models::terms(settings).ok().flatten().unwrap_or_default();
+    let priced = terms.models.into_iter().filter(|(_, term)| term.price.is_some()).map(|(name, _)| name);
     KnownNames {
         models: models.iter().map(|model| served(&model.name, model.organizations.clone())).collect(),
         tool_servers: names(&settings.tool_servers).map(ServedName::from).collect(),
         secrets: secrets.iter().map(|secret| served(&secret.name, Some(secret.organizations.clone()))).collect(),
+        runners: runners.iter().map(|runner| ServedName::from(runner.name.as_str())).collect(),
+        default_model: terms.default,
+        priced: priced.collect(),
     }
 }
 

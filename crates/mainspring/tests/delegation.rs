@@ -122,6 +122,24 @@ fn a_signal_of_a_wrong_name_and_a_decision_at_another_gate_are_refused() {
     refused(&late, "not_open", &["already decided: approved by", "no approval is open"]);
 }
 
+#[test]
+fn a_decision_before_the_first_approval_says_how_to_wait_for_it() {
+    let dir = TestDir::new();
+    let definition = "steps:\n  - {id: go, type: signal, signal: go}\n  - {id: gate, type: approval}\n";
+    fs::write(dir.root().join("wf.yaml"), definition).unwrap();
+    assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
+    for arguments in [&["approve", "e1", "--json"][..], &["deny", "e1", "--json"]] {
+        let early = call(dir.mainspring(arguments), b"");
+        assert_eq!((early.exit, early.text("error.code").as_str()), (Some(20), "no_open_gate"), "{early:?}");
+        let again = format!("type `mainspring {} e1` again", arguments[0]);
+        for part in ["has not reached an approval", "`mainspring tail e1` follows it", &again] {
+            assert!(early.text("error.message").contains(part), "{part}: {early:?}");
+        }
+    }
+    let named = call(dir.mainspring(&["approve", "e1", "--step", "gate", "--json"]), b"");
+    assert!(named.text("error.message").contains("`gate` is not open yet"), "{named:?}");
+}
+
 /// A signal for an execution that a cancel ends first is lost, and reported as such.
 #[test]
 fn a_signal_behind_a_cancel_is_not_kept() {

@@ -41,6 +41,10 @@ pub enum Outside {
     Model,
     /// A tool server.
     ToolServer,
+    /// An agent of others, which a command of the settings runs.
+    Runner,
+    /// The price of a model. An empty name is that of the default model.
+    Price,
 }
 
 impl Outside {
@@ -51,6 +55,8 @@ impl Outside {
             Self::Secret => diagnostic::UNKNOWN_SECRET,
             Self::Model => diagnostic::UNKNOWN_MODEL,
             Self::ToolServer => diagnostic::UNKNOWN_TOOL_SERVER,
+            Self::Runner => diagnostic::UNKNOWN_RUNNER,
+            Self::Price => diagnostic::MISSING_PRICE,
         }
     }
 
@@ -61,6 +67,8 @@ impl Outside {
             Self::Secret => "secret",
             Self::Model => "model",
             Self::ToolServer => "tool server",
+            Self::Runner => "runner",
+            Self::Price => "price",
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 56] = [
+pub(super) static CODES: [ErrorCode; 58] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -264,6 +264,16 @@ pub(super) static CODES: [ErrorCode; 56] = [
         "unknown_tool_server",
         "A tool of a server that is not among the configured ones.",
         "Correct the name, or add the server to `mcpServers` in the settings.",
+    ),
+    warning(
+        "unknown_runner",
+        "A `runner` that is not among the configured agents.",
+        "Correct the name, or add the agent to `agents` in the settings.",
+    ),
+    warning(
+        "missing_price",
+        "A budget limits the cost, and the settings have no price for the model, so its calls fail.",
+        "Add the model to `prices` in the settings, or limit tokens.",
     ),
     warning("unused_allow", "An entry of `allow` for a warning that nothing causes.", "Remove the entry."),
 ];

@@ -10,7 +10,7 @@ use mainspring_kernel::{
     input::Input,
     key::ExecutionKey,
     record::Record,
-    state::{MessageRejection, SignalRejection, State},
+    state::{ExecutionStatus, MessageRejection, SignalRejection, State},
     value::Value,
 };
 use mainspring_store::{AuditEntry, ExecutionRow};
@@ -271,7 +271,7 @@ fn open_gate<'a>(
     let all: Vec<&OpenGate> = tree.gates.iter().collect();
     let Some(step) = request.step else {
         return match all.as_slice() {
-            [] => Err(nobody(state, request)),
+            [] => Err(none_open(state.status(), request)),
             [only] => Ok(only),
             _ => Err(several(&all)),
         };
@@ -287,9 +287,16 @@ fn open_gate<'a>(
     }
 }
 
-fn nobody(state: &State, request: &DecideRequest<'_>) -> CliError {
-    CliError::contract(
-        "no_open_gate",
-        format!("`{}` has no open approval: its status is {}", request.name, state.status().name()),
-    )
+/// The error of an execution without an open gate: it has ended, or has not reached one.
+pub(super) fn none_open(status: ExecutionStatus, request: &DecideRequest<'_>) -> CliError {
+    let (name, verb) = (request.name, request.decision.name());
+    let status_name = status.name();
+    let message = match mainspring_store::is_final(status_name) {
+        true => format!("`{name}` has no open approval: its status is {status_name}"),
+        false => format!(
+            "`{name}` has not reached an approval that waits: its status is {status_name}; `mainspring tail {name}` follows \
+             it, and once it asks, type `mainspring {verb} {name}` again"
+        ),
+    };
+    CliError::contract("no_open_gate", message)
 }

@@ -4,6 +4,7 @@ use mainspring_kernel::{decide::Words, plan::Decision, value::Value};
 
 use super::{
     contract::{DecideRequest, Delegated},
+    delivery::none_open,
     server_find::{find, user},
 };
 use crate::{
@@ -103,11 +104,7 @@ fn open_gate<'a>(execution: &'a Execution, request: &DecideRequest<'_>) -> Resul
         CliError::bad_input("several_gates", message)
     };
     if all.is_empty() {
-        let status = execution.listed.status.name();
-        return Err(CliError::contract(
-            "no_open_gate",
-            format!("`{}` has no open approval: its status is {status}", request.name),
-        ));
+        return Err(none_open(execution.listed.status, request));
     }
     let Some(step) = request.step else {
         return if let [only] = all.as_slice() { Ok(only) } else { Err(several(&all)) };

@@ -80,7 +80,9 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let ToolServers { executor, source, .. } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
     let runners = Some(runners::executor(&settings, &scripts, Some(&secrets)));
-    models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
+    models::mistakes(&settings)
+        .chain(period_budgets::unpriced(&settings))
+        .for_each(|mistake| context.terminal.note(&mistake));
     let changes = ProposeChange::new();
     let effect_policy = Arc::new(tool_policy::of_settings(&settings)?);
     let budgets = period_budgets::of_settings(&settings)?;

@@ -26,11 +26,12 @@ use self::{
 use crate::{
     client::{Client, Repeat, address::route, response::Response},
     context::{Context, block_on},
+    definitions::list,
     error::{CliError, Exit},
     output::{
         review::rated,
         terminal::{bold, dim, print_out},
-        text::shown,
+        text::{counted, shown},
     },
 };
 
@@ -163,6 +164,7 @@ pub(crate) fn apply(apply: &Apply, context: &Context) -> Result<Exit, CliError> 
         return Ok(Exit::Fine);
     }
     let body = sync_body(&local, &remote, &changes, apply.prune)?;
+    triggers::note_warnings(&list(&body, "triggers"), context);
     // A repeated request finds another state than the compared one, and changes nothing.
     let saved =
         block_on(async { Ok(client.post(&route(&["api", "workflows", "sync-all"], &[]), &body, Repeat::May).await?) })?;
@@ -170,9 +172,13 @@ pub(crate) fn apply(apply: &Apply, context: &Context) -> Result<Exit, CliError> 
     if !context.global.json {
         let deleted = Response::new(&client, "saved workflows", &saved).list("deleted")?.len();
         let others = changes.iter().filter(|change| change.kind != Kind::Workflow).count();
-        let others = if others > 0 { format!(", made {others} other changes") } else { String::new() };
-        let saved = local.definitions.len();
-        print_out!("{}", dim(&format!("saved {saved} workflows, deleted {deleted}{others}, in one transaction")));
+        let others = if others > 0 {
+            format!(", made {}", counted(others as u64, "other change", "other changes"))
+        } else {
+            String::new()
+        };
+        let saved = counted(local.definitions.len() as u64, "workflow", "workflows");
+        print_out!("{}", dim(&format!("saved {saved}, deleted {deleted}{others}, in one transaction")));
     }
     Ok(Exit::Fine)
 }

@@ -14,7 +14,7 @@ use mainspring_effects::{
     shell::contain::{Scripts, remove_workspace},
 };
 use mainspring_engine::{Engine, EngineScope, clock::now_ms, limits::FILES_KEPT};
-use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
+use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{
     App, Configured, Outgoing, Settings as Served,
     auth::oidc,
@@ -153,7 +153,9 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let (mut rules, configured) = rules(settings, &scripts, &secrets)?;
     let changes = ProposeChange::new();
     rules.changes = Some(changes.clone());
-    models::mistakes(&settings.objects).for_each(|mistake| terminal.note(&mistake));
+    models::mistakes(&settings.objects)
+        .chain(period_budgets::unpriced(&settings.objects))
+        .for_each(|mistake| terminal.note(&mistake));
     let location = StoreLocation::of(global)?;
     let engine = match &location {
         StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,
@@ -258,11 +260,7 @@ fn open_console(app: &App, base: &str, opens: bool, context: &Context) -> Result
 }
 
 /// The rules for effects, and the parts of the settings file that the server uses.
-fn rules(
-    settings: &Settings,
-    scripts: &Scripts,
-    secrets: &Arc<NodeSecrets>,
-) -> Result<(Rules, Configured), CliError> {
+fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> Result<(Rules, Configured), CliError> {
     let ToolServers { executor, source, list, one } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
     let agents = models::executor(&settings.objects, source, Some(secrets));
     let runners = runners::executor(&settings.objects, scripts, Some(secrets));

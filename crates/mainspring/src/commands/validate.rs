@@ -14,7 +14,7 @@ use crate::{
     error::{CliError, Exit},
     output::{
         terminal::{bold, dim, print_err, print_out, status},
-        text::shown,
+        text::{counted, shown},
     },
     read_limited,
     tool_policy::{is_permitted, note_unclassified, of_machine, warn_of_flows},
@@ -60,7 +60,7 @@ pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, C
         // A step with `forEach` is two steps of the plan, and an agent with tools has three more inside of it.
         let is_written = |step: &u32| !plan.is_body_of_each(*step) && plan.agent_part(*step).is_none();
         let written = (0..plan.steps.len() as u32).filter(is_written).count();
-        let steps = if written == 1 { "1 step".to_string() } else { format!("{written} steps") };
+        let steps = counted(written as u64, "step", "steps");
         print_out!(
             "{} {} {}",
             bold(&name),

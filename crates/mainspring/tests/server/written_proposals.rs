@@ -316,7 +316,7 @@ fn a_credential_that_is_revoked_during_a_call_proposes_nothing() {
         let refused = write(&caller, "w", &[("model", name)]).expect(401);
         let why = refused.text_at("error");
         assert!(
-            why.contains("after 1 calls of a model") && why.contains("revoked or has expired"),
+            why.contains("after 1 call of a model") && why.contains("revoked or has expired"),
             "{name}: {refused:?}"
         );
         assert_eq!((proposals(&owner, "w"), model.model.count()), (0, 1), "{name}: one call and no proposal");

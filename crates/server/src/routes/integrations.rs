@@ -144,8 +144,12 @@ struct ModelCheck {
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = ToolServers)))]
 async fn tool_servers(State(app): State<App>, _: Caller) -> Result<Json<ToolServers>> {
-    let listed =
-        app.settings.configured.integrations.as_ref().map_or_else(|| Ok(Vec::new()), |own| own.integrations.tool_servers());
+    let listed = app
+        .settings
+        .configured
+        .integrations
+        .as_ref()
+        .map_or_else(|| Ok(Vec::new()), |own| own.integrations.tool_servers());
     let (servers, error) = listed.map_or_else(|error| (Vec::new(), Some(error)), |servers| (servers, None));
     let body_of = |ToolServer { name, transport, address }| ToolServerBody { name, transport, address };
     Ok(Json(ToolServers { tool_servers: servers.into_iter().map(body_of).collect(), error }))

@@ -197,7 +197,8 @@ fn create_change(
     let member = members.get::<Member>(user)?;
     check_owner(caller, user, member.as_ref())?;
     check_scopes(caller, &body.scopes)?;
-    let member = member.ok_or_else(|| Problem::not_found("member"))?;
+    let unknown = || format!("There is no member `{user}` in this organization: `GET /api/members` lists its members.");
+    let member = member.ok_or_else(|| Problem::new(Code::NotFound, unknown()))?;
     let mut session_of = None;
     if let Some(execution) = &body.session_of {
         let row = crate::auth::execution_access::visible_execution(app, caller, execution)?;

@@ -1,4 +1,4 @@
-//! Names that definitions may use: the models, tool servers and secrets of the settings file.
+//! Names that definitions may use: the models, tool servers, agents and secrets of the settings file.
 
 use mainspring_kernel::definition::{Missing, Outside, nearest};
 
@@ -10,8 +10,14 @@ pub struct KnownNames {
     pub models: Vec<ServedName>,
     /// The names of `mcpServers`.
     pub tool_servers: Vec<ServedName>,
-    /// The names of `secrets`.
+    /// The names of `secrets`, those with their values in a vault included.
     pub secrets: Vec<ServedName>,
+    /// The names of `agents`.
+    pub runners: Vec<ServedName>,
+    /// The name of the model that steps without `model` use.
+    pub default_model: Option<String>,
+    /// The names of the models that have a price.
+    pub priced: Vec<String>,
 }
 
 /// A name with those who may use it.
@@ -35,8 +41,9 @@ impl KnownNames {
         let all: &[ServedName] = match what {
             Outside::Workflow => &[],
             Outside::Secret => &self.secrets,
-            Outside::Model => &self.models,
+            Outside::Model | Outside::Price => &self.models,
             Outside::ToolServer => &self.tool_servers,
+            Outside::Runner => &self.runners,
         };
         let serves = move |known: &&ServedName| match (&known.organizations, organization) {
             (Some(served), Some(organization)) => served.iter().any(|one| one == organization),
@@ -52,6 +59,8 @@ impl KnownNames {
             Outside::Secret => "secrets",
             Outside::Model => "models",
             Outside::ToolServer => "mcpServers",
+            Outside::Runner => "agents",
+            Outside::Price => return self.missing_price(name, organization, place),
         };
         let names = || self.of(what, organization);
         if names().next().is_none() || names().any(|known| known == name) {
@@ -62,6 +71,20 @@ impl KnownNames {
             nearest: nearest(name, names()).map(Into::into),
             remedy: format!("add it to `{key}` in the settings, or correct the name"),
         })
+    }
+
+    /// The reason for which the cost of a model cannot be limited; `None` if it has a price, or is unknown itself. An empty
+    /// name is that of the default model.
+    fn missing_price(&self, name: &str, organization: Option<&str>, place: &str) -> Option<Missing> {
+        let name = if name.is_empty() { self.default_model.as_deref()? } else { name };
+        let is_known = self.of(Outside::Model, organization).any(|known| known == name);
+        if !is_known || self.priced.iter().any(|priced| priced == name) {
+            return None;
+        }
+        let remedy = format!(
+            "its calls would fail: add `{name}: {{input: PRICE, output: PRICE}}` to `prices.models` in the settings, or limit `tokens`"
+        );
+        Some(Missing { place: place.into(), nearest: None, remedy })
     }
 }
 
@@ -83,5 +106,27 @@ mod tests {
         check(Outside::Model, "claude", Some("other"), Some(None));
         check(Outside::Secret, "KEY", Some("acme"), None);
         check(Outside::ToolServer, "files", None, None);
+        check(Outside::Runner, "coder", None, None);
+    }
+
+    #[test]
+    fn a_known_model_without_a_price_is_reported() {
+        let known = KnownNames {
+            models: vec!["cheap".into(), "local".into()],
+            default_model: Some("local".into()),
+            priced: vec!["cheap".into()],
+            ..KnownNames::default()
+        };
+        let check = |known: &KnownNames, name, expected: Option<&str>| {
+            let missing = known.missing(Outside::Price, name, Some("acme"), "here");
+            let names = |missing: &Missing, model: &str| missing.remedy.contains(&format!("add `{model}: {{input"));
+            assert_eq!(missing.is_some(), expected.is_some(), "{name}");
+            assert!(missing.iter().zip(expected).all(|(missing, model)| names(missing, model)), "{missing:?}");
+        };
+        check(&known, "cheap", None);
+        check(&known, "local", Some("local"));
+        check(&known, "", Some("local"));
+        check(&known, "other", None);
+        check(&KnownNames::default(), "", None);
     }
 }

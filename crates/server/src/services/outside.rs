@@ -1,5 +1,5 @@
 //! Warnings about names outside of a definition: workflows that it starts with the inputs that these take, secrets,
-//! models and tool servers. They are warnings, because a later save or a change of the settings may add a name.
+//! models with their prices, tool servers and agents of others. They are warnings, because a later save or a change of the settings may add a name.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -7,7 +7,7 @@ use mainspring_kernel::{
     definition::{Complaint, FunctionTypes, Inspector, Missing, Outside, compile_with, nearest, shapes},
     diagnostic::{Diagnostic, UNUSED_ALLOW},
     document::Document,
-    plan::{Loop, Over, Plan, Work},
+    plan::{Loop, Over, Plan, RUNNER_EFFECT, Work},
     secret::references_of,
     value::Value,
 };
@@ -149,7 +149,9 @@ pub(crate) fn nearest_workflow(repository: Repository<'_>, owner: &str, name: &s
 fn names_outside(work: &Work) -> bool {
     match work {
         Work::Subworkflow { .. } | Work::Loop(Loop { over: Over::Turns(_), .. }) => true,
-        Work::Effect { effect, params } => effect == "tool" || !references_of(params).is_empty(),
+        Work::Effect { effect, params } => {
+            ["tool", "agent", RUNNER_EFFECT].contains(&effect.as_str()) || !references_of(params).is_empty()
+        }
         _ => false,
     }
 }
@@ -187,7 +189,7 @@ impl Inspector for InOrganization<'_> {
         let remedy = match what {
             Outside::Workflow => matches!(self.workflow_of(name), Lookup::Missing).then_some(SAVE)?,
             Outside::Secret => (self.reads_secrets && !self.has_secret(name)).then_some(SET)?,
-            Outside::Model | Outside::ToolServer => {
+            Outside::Model | Outside::ToolServer | Outside::Runner | Outside::Price => {
                 let organization = Some(self.repository.organization());
                 return self.app.settings.configured.known_names.missing(what, name, organization, "at this server");
             }
