@@ -1,7 +1,8 @@
 //! The language server: diagnostics, quick fixes, completion, hover, definition and rename, over standard input and output.
 //!
 //! It is synchronous and has one thread. Diagnostics of a changed text are sent when no message has come for a moment, so
-//! that they do not delay an answer. They are found once for each version of a text. The compiler is the caller's, since functions and schemas are checked in its workers.
+//! that they do not delay an answer. They are found once for each version of a text. The compiler is the caller's, since
+//! functions and schemas are checked in its workers.
 
 mod complete;
 mod document;

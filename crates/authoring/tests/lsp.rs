@@ -4,6 +4,7 @@
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     thread,
+    time::Instant,
 };
 
 use lsp_server::{Connection, Message, Notification, Request, RequestId};
@@ -173,7 +174,10 @@ fn changes_apply_in_their_order_with_utf_16_columns() {
             {"range": at(2, begin + 7, begin + 8), "text": ""}]),
         );
         assert_eq!(client.diagnostics(2), [] as [&str; 0]);
-        client.change(3, json!([{"text": "steps: []\n"}, {"range": at(0, 7, 9), "text": "[{id: a, type: bsah}]"}]));
+        client.change(
+            3,
+            json!([{"text": "steps: []\n"}, {"range": at(0, 7, 9), "text": "[{id: a, type: bsah, command: ls}]"}]),
+        );
         assert_eq!(client.diagnostics(3), ["unknown_type"]);
     });
 }
@@ -187,4 +191,30 @@ fn names_of_steps_beyond_the_first_are_completed_by_their_beginning() {
         let labels = client.complete(line, last.len());
         assert!(labels.iter().any(|label| label == "s1999"), "{labels:?}");
     });
+}
+
+/// `cargo test -p mainspring-authoring --features language-server --test lsp -- --ignored --nocapture` prints the time of
+/// completions in a file of 2,000 steps, each after a change. It is a benchmark without assertions on time.
+#[test]
+#[ignore = "prints figures"]
+fn speed() {
+    let field = "  - {id: last, type: bash, command: \"echo @s1999.";
+    let step = "  - {id: last, type: bash, command: \"echo @s19";
+    let key = "  - {id: last, type: bash, ";
+    for (name, last, end) in [("a field", field, "\"}"), ("a step", step, "\"}"), ("a key", key, "command: ls}")] {
+        with_server(|client, _| {
+            let (text, line) = long(&format!("{last}{end}"));
+            client.open(&text);
+            let mut times = Vec::new();
+            for version in 2..52 {
+                let at = json!({"line": line, "character": last.len()});
+                let started = Instant::now();
+                client.change(version, json!([{"range": {"start": at, "end": at}, "text": ""}]));
+                assert!(!client.complete(line, last.len()).is_empty(), "{name}");
+                times.push(started.elapsed());
+            }
+            times.sort();
+            println!("{name}: median {:?}, slowest {:?}", times[times.len() / 2], times[times.len() - 1]);
+        });
+    }
 }

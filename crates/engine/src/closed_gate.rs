@@ -112,7 +112,7 @@ impl fmt::Display for ClosedGate {
     }
 }
 
-/// The open gates in words, for the end of a message.
+/// Lists the open gates, for the end of a message.
 pub fn open_now<'g>(gates: impl IntoIterator<Item = &'g OpenGate>, state: &State) -> String {
     let mut gates = gates.into_iter();
     let listed: Vec<String> = gates.by_ref().take(LISTED_MAX).map(|open| format!("`{}`", open.path)).collect();

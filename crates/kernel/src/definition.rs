@@ -203,7 +203,6 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     let graph = edges.as_ref().filter(|_| is_whole).and_then(|edges| edges::graph(edges, &outline, &steps, report));
     let trust = flows::trust(&outline, report);
     runners::check_budget(root.constraints.budget.is_some(), &outline, report);
-    outside::check_prices(&root.constraints, &outline, report);
     if report.has_errors() {
         return None;
     }

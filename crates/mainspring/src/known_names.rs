@@ -1,20 +1,21 @@
 //! The names of a settings file that definitions may use.
 
 use mainspring_kernel::value::Value;
+use mainspring_models::prices;
 use mainspring_server::services::known_names::{KnownNames, ServedName};
 
 use crate::{
-    models, runners, secrets,
+    secrets,
     server_settings::{ObjectSettings, object_settings},
 };
 
 /// Returns the names of a settings file. A part with mistakes has none: the commands that use it report them.
 pub(crate) fn of_settings(settings: &ObjectSettings) -> KnownNames {
-    let models = models::parse(&settings.path, &settings.models).unwrap_or_default();
+    let models = mainspring_models::config::models(&settings.models).unwrap_or_default();
     let secrets = secrets::read(&settings.secrets).unwrap_or_default();
     let served = |name: &str, organizations: Option<Vec<String>>| ServedName { name: name.into(), organizations };
-    let runners = runners::parse(&settings.path, &settings.agents).unwrap_or_default();
-    let terms = models::terms(settings).ok().flatten().unwrap_or_default();
+    let runners = mainspring_acp::config::agents(&settings.agents).unwrap_or_default();
+    let terms = prices::terms(&settings.prices, &models).unwrap_or_default();
     let priced = terms.models.into_iter().filter(|(_, term)| term.price.is_some()).map(|(name, _)| name);
     KnownNames {
         models: models.iter().map(|model| served(&model.name, model.organizations.clone())).collect(),

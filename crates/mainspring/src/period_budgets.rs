@@ -6,7 +6,7 @@ use mainspring_engine::period_budgets::{PeriodBudgets, PeriodicBudget, read};
 use mainspring_kernel::value::Value;
 use mainspring_server::StoredBudgets;
 
-use crate::{error::CliError, models, server_settings::ObjectSettings};
+use crate::{error::CliError, known_names, server_settings::ObjectSettings};
 
 /// Reads the budgets. Mistakes are an error for every command that runs agents: none may run under fewer limits than the
 /// file has.
@@ -35,10 +35,10 @@ pub(crate) fn of_server(settings: &ObjectSettings) -> Result<Vec<PeriodicBudget>
 /// The warning about a budget that limits the cost of models without a price, whose calls fail.
 pub(crate) fn unpriced(settings: &ObjectSettings) -> Option<String> {
     let limits_cost = of_settings(settings).ok()?.iter().any(|budget| budget.budget.limits.has_cost());
-    let terms = models::terms(settings).ok().flatten().filter(|_| limits_cost)?;
-    let unpriced = terms.models.iter().filter(|(_, term)| term.price.is_none());
-    let names: Vec<String> = unpriced.map(|(name, _)| format!("`{name}`")).collect();
-    if names.is_empty() {
+    let known = known_names::of_settings(settings);
+    let unpriced = known.models.iter().filter(|model| !known.priced.contains(&model.name));
+    let names: Vec<String> = unpriced.map(|model| format!("`{}`", model.name)).collect();
+    if names.is_empty() || !limits_cost {
         return None;
     }
     let (path, names) = (settings.path.display(), names.join(", "));

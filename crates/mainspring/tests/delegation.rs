@@ -9,7 +9,9 @@ use mainspring_store::{ReadLimit, sqlite::SqliteStore};
 mod support;
 use support::{Answer, TestDir, call, spawn};
 
-const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n  - {id: go, type: signal, signal: go}\n";
+/// Its last step is skipped. A signal for which no step waits would be refused.
+const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n  \
+                          - {id: go, type: signal, signal: go, when: {ref: \"@input\", eq: wait}}\n";
 
 /// A folder in which an execution waits.
 fn waiting() -> TestDir {
@@ -127,7 +129,7 @@ fn a_decision_before_the_first_approval_says_how_to_wait_for_it() {
     let dir = TestDir::new();
     let definition = "steps:\n  - {id: go, type: signal, signal: go}\n  - {id: gate, type: approval}\n";
     fs::write(dir.root().join("wf.yaml"), definition).unwrap();
-    assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
+    assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", "e1", "--detach"]), b"").exit, Some(0));
     for arguments in [&["approve", "e1", "--json"][..], &["deny", "e1", "--json"]] {
         let early = call(dir.mainspring(arguments), b"");
         assert_eq!((early.exit, early.text("error.code").as_str()), (Some(20), "no_open_gate"), "{early:?}");
@@ -138,6 +140,8 @@ fn a_decision_before_the_first_approval_says_how_to_wait_for_it() {
     }
     let named = call(dir.mainspring(&["approve", "e1", "--step", "gate", "--json"]), b"");
     assert!(named.text("error.message").contains("`gate` is not open yet"), "{named:?}");
+    assert!(named.text("error.message").contains("type `mainspring approve e1 --step gate` again"), "{named:?}");
+    assert_eq!(call(dir.mainspring(&["cancel", "e1"]), b"").exit, Some(0));
 }
 
 /// A signal for an execution that a cancel ends first is lost, and reported as such.

@@ -35,11 +35,11 @@ pub trait Inspector {
 pub enum Outside {
     /// A workflow that a step or an agent starts.
     Workflow,
-    /// A secret.
+    /// A value that the definition names and does not contain.
     Secret,
     /// A language model.
     Model,
-    /// A tool server.
+    /// The server of a tool, the first part of its full name.
     ToolServer,
     /// An agent of others, which a command of the settings runs.
     Runner,

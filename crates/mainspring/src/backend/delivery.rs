@@ -281,7 +281,8 @@ fn open_gate<'a>(
         [] => {
             let why = ClosedGate::find(&store.loader, state, step, None)?;
             let code = if matches!(why, ClosedGate::Decided(..)) { "not_open" } else { "no_open_gate" };
-            Err(CliError::contract(code, format!("{why}; {}", open_now(&tree.gates, state))))
+            let wait = if matches!(why, ClosedGate::NotYet(_)) { wait_for_it(request) } else { String::new() };
+            Err(CliError::contract(code, format!("{why}; {}{wait}", open_now(&tree.gates, state))))
         }
         found => Err(several(found)),
     }
@@ -289,14 +290,19 @@ fn open_gate<'a>(
 
 /// The error of an execution without an open gate: it has ended, or has not reached one.
 pub(super) fn none_open(status: ExecutionStatus, request: &DecideRequest<'_>) -> CliError {
-    let (name, verb) = (request.name, request.decision.name());
-    let status_name = status.name();
-    let message = match mainspring_store::is_final(status_name) {
-        true => format!("`{name}` has no open approval: its status is {status_name}"),
-        false => format!(
-            "`{name}` has not reached an approval that waits: its status is {status_name}; `mainspring tail {name}` follows \
-             it, and once it asks, type `mainspring {verb} {name}` again"
-        ),
+    let (name, status) = (request.name, status.name());
+    let message = match mainspring_store::is_final(status) {
+        true => format!("`{name}` has no open approval: its status is {status}"),
+        false => {
+            format!("`{name}` has not reached an approval that waits: its status is {status}{}", wait_for_it(request))
+        }
     };
     CliError::contract("no_open_gate", message)
+}
+
+/// The commands for an approval that is not open yet, for the end of a message.
+pub(super) fn wait_for_it(request: &DecideRequest<'_>) -> String {
+    let (name, verb) = (request.name, request.decision.name());
+    let step = request.step.map(|step| format!(" --step {step}")).unwrap_or_default();
+    format!("; `mainspring tail {name}` follows it, and once it asks, type `mainspring {verb} {name}{step}` again")
 }

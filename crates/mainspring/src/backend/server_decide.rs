@@ -4,7 +4,7 @@ use mainspring_kernel::{decide::Words, plan::Decision, value::Value};
 
 use super::{
     contract::{DecideRequest, Delegated},
-    delivery::none_open,
+    delivery::{none_open, wait_for_it},
     server_find::{find, user},
 };
 use crate::{
@@ -38,13 +38,16 @@ pub(super) async fn decide(
 async fn explained(error: CliError, id: &str, request: &DecideRequest<'_>, client: &Client) -> CliError {
     let Some(step) = request.step.filter(|_| error.failure.code == "no_open_gate") else { return error };
     let of_step = route(&["api", "approvals", &format!("{id}:{step}")], &[]);
-    match client.get(&of_step).await {
-        Err(why) if why.is("NOT_FOUND") && why.cli_error.failure.message.contains('`') => {
-            let message = why.cli_error.failure.message.clone();
-            why.with_message("no_open_gate", message)
-        }
-        _ => error,
-    }
+    let why = match client.get(&of_step).await {
+        Err(why) if why.is("NOT_FOUND") => why.cli_error.failure,
+        _ => return error,
+    };
+    let Some(reason) = why.details.get("approval").and_then(Value::as_text) else { return error };
+    let wait = if reason == "not_yet_open" { wait_for_it(request) } else { String::new() };
+    let code = if matches!(reason, "decided" | "expired") { "not_open" } else { "no_open_gate" };
+    let mut words = why.message.chars();
+    let first = words.next().map(|first| first.to_ascii_lowercase().to_string()).unwrap_or_default();
+    CliError::contract(code, format!("{first}{}{wait}", words.as_str()))
 }
 
 /// Sends a decision, without retries: a repeated decision could apply to the gate of a later round.

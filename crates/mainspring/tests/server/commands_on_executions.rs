@@ -203,7 +203,8 @@ fn every_act_is_in_the_log_wherever_it_was_asked_for() {
         let owner = Organization::new(&one, "acme").owner;
         let there = owner.at(&other.address);
         let wait = [("id", Value::from("wait")), ("type", "approval".into())];
-        save(&owner, "waits", Value::List(vec![Value::map(wait)]));
+        let signal = [("id", Value::from("go")), ("type", "signal".into()), ("signal", "go".into())];
+        save(&owner, "waits", Value::List(vec![Value::map(wait), Value::map(signal)]));
         let ids: Vec<String> = (0..4)
             .map(|number| start(&owner, "waits", &format!("r{number}"), Map::new()).expect(202).text_at("executionId"))
             .collect();

@@ -45,7 +45,7 @@ fn one_server_at_a_time_and_one_owner_for_ever() {
     let elsewhere = call(folder.path(), &["token", "--organization", "acme", "--dir", data], &[]);
     assert!(elsewhere.2.contains("no organization `acme`. There are `default`"), "{elsewhere:?}");
     let body = Value::map([("name", "ci"), ("userId", "nobody")].map(|(key, value)| (key, Value::from(value))));
-    let refused = server.owner().post("/api/tokens", &body).expect(404).text_at("error.message");
+    let refused = server.owner().post("/api/tokens", &body).expect(404).text_at("error");
     assert!(refused.contains("no member `nobody` in this organization"), "{refused}");
     assert_eq!(server.stop(), Some(0));
     let again = Server::start(folder.path());

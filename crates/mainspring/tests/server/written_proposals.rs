@@ -358,7 +358,7 @@ fn the_command_proposes_from_words() {
     let proposed = run(&["propose", "w", "Wait longer."]);
     assert_eq!(proposed.exit, Some(0), "{proposed:?}");
     for part in
-        ["Waits longer.", "One millisecond", "risk: low", "written by m in 1 answers, 15 tokens", "approve w pr-"]
+        ["Waits longer.", "One millisecond", "risk: low", "written by m in 1 answer, 15 tokens", "approve w pr-"]
     {
         assert!(proposed.stdout.contains(part), "{part}: {proposed:?}");
     }

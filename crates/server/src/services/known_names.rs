@@ -23,7 +23,7 @@ pub struct KnownNames {
 /// A name with those who may use it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedName {
-    /// The name.
+    /// As the settings file has it.
     pub name: String,
     /// The organizations that may use it; `None` for all.
     pub organizations: Option<Vec<String>>,
