@@ -1,7 +1,8 @@
 //! The language server: diagnostics, quick fixes, completion, hover, definition and rename, over standard input and output.
 //!
-//! It is synchronous and has one thread. Diagnostics of a changed text are sent when no message waits, so that they do
-//! not delay an answer. The compiler is the caller's, since functions and schemas are checked in its workers.
+//! It is synchronous and has one thread. Diagnostics of a changed text are sent when no message has come for a moment, so
+//! that they do not delay an answer. They are found once for each version of a text. The compiler is the caller's, since
+//! functions and schemas are checked in its workers.
 
 mod complete;
 mod document;
@@ -11,8 +12,11 @@ mod outline;
 mod position;
 mod references;
 
-use std::collections::HashMap;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
 
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::{
@@ -20,8 +24,8 @@ use lsp_types::{
     CompletionOptions, CompletionParams, Diagnostic as LspDiagnostic, DiagnosticSeverity, DidChangeTextDocumentParams,
     DidCloseTextDocumentParams, DidOpenTextDocumentParams, GotoDefinitionParams, HoverParams, HoverProviderCapability,
     Location, NumberOrString, OneOf, PublishDiagnosticsParams, RenameOptions, RenameParams, ServerCapabilities,
-    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, TextEdit, Uri,
-    WorkDoneProgressOptions, WorkspaceEdit,
+    TextDocumentContentChangeEvent, TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextEdit, Uri, WorkDoneProgressOptions, WorkspaceEdit,
 };
 use mainspring_kernel::{
     definition::{Field, Syntax},
@@ -37,6 +41,10 @@ use crate::language::Language;
 /// Quick fixes of one request. An editor asks for those of a line.
 const ACTIONS_MAX: usize = 16;
 
+/// The time without a message after which changed texts are compiled. A person types faster, and an editor sends its requests
+/// right after a change.
+const QUIET: Duration = Duration::from_millis(150);
+
 /// The compiler of the caller.
 pub trait Compiler {
     /// Compiles the text of an address, and returns its diagnostics: errors and warnings.
@@ -50,6 +58,19 @@ pub trait Compiler {
 struct Text {
     text: String,
     outline: Outline,
+    version: Option<i32>,
+    /// The diagnostics of this version, once they are found.
+    found: OnceCell<Vec<Diagnostic>>,
+}
+
+impl Text {
+    /// Returns the diagnostics of a definition; none of another file.
+    fn found(&self, compiler: &dyn Compiler, address: &str) -> &[Diagnostic] {
+        self.found.get_or_init(|| {
+            let is_ours = objects::is_definition(&self.outline) && !address.contains(".scenario.");
+            if is_ours { compiler.check(address, &self.text, syntax(address)) } else { Vec::new() }
+        })
+    }
 }
 
 /// The server with its open texts.
@@ -84,7 +105,7 @@ fn capabilities() -> ServerCapabilities {
     let completion = CompletionOptions { trigger_characters: Some(triggers), ..CompletionOptions::default() };
     let work_done_progress_options = WorkDoneProgressOptions::default();
     ServerCapabilities {
-        text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::FULL)),
+        text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::INCREMENTAL)),
         completion_provider: Some(completion),
         hover_provider: Some(HoverProviderCapability::Simple(true)),
         definition_provider: Some(OneOf::Left(true)),
@@ -97,16 +118,18 @@ fn capabilities() -> ServerCapabilities {
 impl Server<'_> {
     fn run(&mut self, connection: &Connection) -> Result<(), String> {
         loop {
-            let message = match connection.receiver.try_recv() {
-                Ok(message) => message,
-                Err(_) => {
-                    self.publish_due(connection)?;
-                    match connection.receiver.recv() {
-                        Ok(message) => message,
-                        Err(_) => return Ok(()),
+            // Without due diagnostics there is nothing to do before the next message.
+            let received = match self.due.is_empty() {
+                true => connection.receiver.recv().ok(),
+                false => match connection.receiver.recv_timeout(QUIET) {
+                    Err(error) if error.is_timeout() => {
+                        self.publish_due(connection)?;
+                        continue;
                     }
-                }
+                    received => received.ok(),
+                },
             };
+            let Some(message) = received else { return Ok(()) };
             match message {
                 Message::Request(request) => {
                     if connection.handle_shutdown(&request).map_err(|error| error.to_string())? {
@@ -124,14 +147,15 @@ impl Server<'_> {
         match notification.method.as_str() {
             "textDocument/didOpen" => {
                 if let Ok(params) = serde_json::from_value::<DidOpenTextDocumentParams>(notification.params) {
-                    self.set(params.text_document.uri.as_str(), params.text_document.text);
+                    let document = params.text_document;
+                    self.set(document.uri.as_str(), document.text, document.version);
                 }
             }
             "textDocument/didChange" => {
                 if let Ok(params) = serde_json::from_value::<DidChangeTextDocumentParams>(notification.params)
-                    && let Some(change) = params.content_changes.into_iter().next_back()
+                    && let Some(text) = self.changed(params.text_document.uri.as_str(), params.content_changes)
                 {
-                    self.set(params.text_document.uri.as_str(), change.text);
+                    self.set(params.text_document.uri.as_str(), text, params.text_document.version);
                 }
             }
             "textDocument/didClose" => {
@@ -139,7 +163,7 @@ impl Server<'_> {
                     let address = params.text_document.uri.as_str().to_string();
                     self.texts.remove(&address);
                     self.due.remove(&address);
-                    publish(connection, params.text_document.uri, Vec::new())?;
+                    publish(connection, params.text_document.uri, Vec::new(), None)?;
                 }
             }
             _ => {}
@@ -147,21 +171,37 @@ impl Server<'_> {
         Ok(())
     }
 
+    /// Applies changes to a text, each to the result of the one before. A change without a range replaces the whole text.
+    fn changed(&mut self, address: &str, changes: Vec<TextDocumentContentChangeEvent>) -> Option<String> {
+        let mut text = self.texts.remove(address).map(|known| known.text);
+        for change in changes {
+            match (change.range, &mut text) {
+                (Some(range), Some(text)) => {
+                    let start = position::offset(text, range.start);
+                    let end = position::offset(text, range.end).max(start);
+                    text.replace_range(start..end, &change.text);
+                }
+                (Some(_), None) => {}
+                (None, text) => *text = Some(change.text),
+            }
+        }
+        text
+    }
+
     /// Replaces a text. One that is too large for a definition gets no help.
-    fn set(&mut self, address: &str, text: String) {
+    fn set(&mut self, address: &str, text: String, version: i32) {
         let outline = if text.len() > DEFINITION_BYTES_MAX { Outline::default() } else { Outline::read(&text) };
-        self.texts.insert(address.into(), Text { text, outline });
+        let text = Text { text, outline, version: Some(version), found: OnceCell::new() };
+        self.texts.insert(address.into(), text);
         self.due.insert(address.into());
     }
 
     fn publish_due(&mut self, connection: &Connection) -> Result<(), String> {
         for address in std::mem::take(&mut self.due) {
-            let Some(Text { text, outline }) = self.texts.get(&address) else { continue };
-            let is_ours = objects::is_definition(outline) && !address.contains(".scenario.");
-            let found = if is_ours { self.compiler.check(&address, text, syntax(&address)) } else { Vec::new() };
-            let found = found.iter().map(|found| diagnostic(text, found)).collect();
+            let Some(open) = self.texts.get(&address) else { continue };
+            let found = open.found(self.compiler, &address).iter().map(|found| diagnostic(&open.text, found)).collect();
             if let Ok(uri) = address.parse::<Uri>() {
-                publish(connection, uri, found)?;
+                publish(connection, uri, found, open.version)?;
             }
         }
         Ok(())
@@ -208,7 +248,7 @@ impl Server<'_> {
     fn definition(&self, params: Json) -> Result<Json, String> {
         let params: GotoDefinitionParams = parsed(params)?;
         let at = params.text_document_position_params;
-        let (Text { text, outline }, offset) = self.place(&at)?;
+        let (Text { text, outline, .. }, offset) = self.place(&at)?;
         let Some((name, _)) = references::step_at(text, outline, offset) else { return Ok(Json::Null) };
         let steps = objects::steps(outline);
         let step = steps.iter().find(|step| step.name == name);
@@ -218,7 +258,7 @@ impl Server<'_> {
 
     fn prepare_rename(&self, params: Json) -> Result<Json, String> {
         let at: TextDocumentPositionParams = parsed(params)?;
-        let (Text { text, outline }, offset) = self.place(&at)?;
+        let (Text { text, outline, .. }, offset) = self.place(&at)?;
         let step = references::step_at(text, outline, offset);
         to_json(step.map(|(_, bytes)| position::range(text, &bytes)))
     }
@@ -226,12 +266,12 @@ impl Server<'_> {
     fn rename(&self, params: Json) -> Result<Json, String> {
         let params: RenameParams = parsed(params)?;
         let at = params.text_document_position;
-        let (Text { text, outline }, offset) = self.place(&at)?;
+        let (Text { text, outline, .. }, offset) = self.place(&at)?;
         let step = references::step_at(text, outline, offset);
         let (old, _) = step.ok_or("only ids of steps can be renamed, at the id or at a reference to it")?;
         let new = params.new_name;
         let places = references::renamed(text, outline, &old, &new)?;
-        self.check_rename(text, &places, &new, at.text_document.uri.as_str())?;
+        self.check_rename(&places, &new, at.text_document.uri.as_str())?;
         let edit = |bytes| TextEdit { range: position::range(text, bytes), new_text: new.clone() };
         let edits: Vec<TextEdit> = places.iter().map(edit).collect();
         // The protocol has a map here; lsp-types names the type of its keys.
@@ -244,11 +284,8 @@ impl Server<'_> {
     fn code_actions(&self, params: Json) -> Result<Json, String> {
         let CodeActionParams { text_document, range, .. } = parsed(params)?;
         let address = text_document.uri.as_str();
-        let Text { text, outline } = self.texts.get(address).ok_or_else(|| format!("{address} is not open"))?;
-        if !objects::is_definition(outline) || address.contains(".scenario.") {
-            return to_json(Vec::<CodeActionOrCommand>::new());
-        }
-        let found = self.compiler.check(address, text, syntax(address));
+        let open = self.texts.get(address).ok_or_else(|| format!("{address} is not open"))?;
+        let (text, found) = (&open.text, open.found(self.compiler, address));
         let near = found.iter().filter_map(|found| {
             let place = position::of_place(text, found.place?);
             (place.start <= range.end && range.start <= place.end).then_some(found)
@@ -273,24 +310,18 @@ impl Server<'_> {
 
     /// Refuses a rename after which the definition has errors that it does not have now: a place was missed, or was
     /// none.
-    fn check_rename(
-        &self,
-        text: &str,
-        places: &[std::ops::Range<usize>],
-        new: &str,
-        address: &str,
-    ) -> Result<(), String> {
-        let mut changed = text.to_string();
+    fn check_rename(&self, places: &[std::ops::Range<usize>], new: &str, address: &str) -> Result<(), String> {
+        let open = self.texts.get(address).ok_or_else(|| format!("{address} is not open"))?;
+        let mut changed = open.text.clone();
         for place in places.iter().rev() {
             changed.replace_range(place.clone(), new);
         }
-        let errors = |text: &str| {
-            let found = self.compiler.check(address, text, syntax(address));
-            found.into_iter().filter(|found| found.severity == Severity::Error).collect::<Vec<_>>()
-        };
-        let (before, after) = (errors(text), errors(&changed));
+        let is_error = |found: &&Diagnostic| found.severity == Severity::Error;
+        let before = open.found(self.compiler, address).iter().filter(is_error).count();
+        let found = self.compiler.check(address, &changed, syntax(address));
+        let after: Vec<&Diagnostic> = found.iter().filter(is_error).collect();
         match after.first() {
-            Some(error) if after.len() > before.len() => Err(format!("the rename would break the definition: {error}")),
+            Some(error) if after.len() > before => Err(format!("the rename would break the definition: {error}")),
             _ => Ok(()),
         }
     }
@@ -315,8 +346,13 @@ fn diagnostic(text: &str, found: &Diagnostic) -> LspDiagnostic {
     }
 }
 
-fn publish(connection: &Connection, uri: Uri, diagnostics: Vec<LspDiagnostic>) -> Result<(), String> {
-    let params = PublishDiagnosticsParams { uri, diagnostics, version: None };
+fn publish(
+    connection: &Connection,
+    uri: Uri,
+    diagnostics: Vec<LspDiagnostic>,
+    version: Option<i32>,
+) -> Result<(), String> {
+    let params = PublishDiagnosticsParams { uri, diagnostics, version };
     let method = "textDocument/publishDiagnostics".to_string();
     send(connection, Message::Notification(Notification { method, params: to_json(params)? }))
 }

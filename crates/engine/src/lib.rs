@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod audit;
 pub mod clock;
+pub mod closed_gate;
 pub mod columns;
 pub mod data_dir;
 mod derived_columns;

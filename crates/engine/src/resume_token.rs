@@ -54,6 +54,17 @@ pub fn token_of(
     format!("{TOKEN_PREFIX}{}", Hash::keyed(key, &[&writer.bytes]).hex())
 }
 
+/// Finds the name and the number of the closed gate of a token. Gates of ended rounds are not known any more.
+pub(crate) fn closed_gate_of(key: &[u8; 32], state: &State, given: &str) -> Option<(String, u32)> {
+    let given = Hash::of(given.as_bytes());
+    let closed = state.steps.iter().filter_map(|(instance, step)| Some((instance, step.gate.as_ref()?)));
+    let mut closed = closed.filter(|(_, gate)| !gate.is_open);
+    let fits = |(instance, gate): &(&Instance, &GateState)| {
+        Hash::of(token(key, state, instance, gate).as_bytes()).equals_in_constant_time(&given)
+    };
+    closed.find(fits).map(|(instance, gate)| (instance.name(&state.plan), gate.number))
+}
+
 /// Finds the open gate of a token. Every open gate is compared in constant time.
 pub fn gate_of<'a>(key: &[u8; 32], state: &'a State, given: &str) -> Option<(&'a Instance, &'a GateState)> {
     let given = Hash::of(given.as_bytes());

@@ -54,7 +54,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 50] = [
+pub const CODES: [&str; 56] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -105,10 +105,16 @@ pub const CODES: [&str; 50] = [
     UNUSED_ALLOW,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
+    UNKNOWN_WORKFLOW,
+    UNKNOWN_SECRET,
+    UNKNOWN_MODEL,
+    UNKNOWN_TOOL_SERVER,
+    UNKNOWN_RUNNER,
+    MISSING_PRICE,
 ];
 
 /// The codes of warnings that a definition may accept with `allow`, those of a server included.
-pub const WARNINGS: [&str; 27] = [
+pub const WARNINGS: [&str; 33] = [
     DUPLICATE_OUTPUT_VARIABLE,
     BAD_CONDITION,
     PATH_NOT_IN_SCHEMA,
@@ -134,6 +140,12 @@ pub const WARNINGS: [&str; 27] = [
     LOOP_OVER_NO_LIST,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
+    UNKNOWN_WORKFLOW,
+    UNKNOWN_SECRET,
+    UNKNOWN_MODEL,
+    UNKNOWN_TOOL_SERVER,
+    UNKNOWN_RUNNER,
+    MISSING_PRICE,
     OF_SERVERS[0],
     OF_SERVERS[1],
 ];
@@ -141,6 +153,22 @@ pub const WARNINGS: [&str; 27] = [
 /// The codes of warnings that a server adds, because they depend on its members.
 pub const OF_SERVERS: [&str; 2] = ["approver_cannot_decide", "too_few_approvers"];
 
+/// The codes of warnings that depend on what is known where the definition is.
+pub const OF_PLACES: [&str; 6] =
+    [UNKNOWN_WORKFLOW, UNKNOWN_SECRET, UNKNOWN_MODEL, UNKNOWN_TOOL_SERVER, UNKNOWN_RUNNER, MISSING_PRICE];
+
+/// See [`CODES`].
+pub const UNKNOWN_WORKFLOW: &str = "unknown_workflow";
+/// See [`CODES`].
+pub const UNKNOWN_SECRET: &str = "unknown_secret";
+/// See [`CODES`].
+pub const UNKNOWN_MODEL: &str = "unknown_model";
+/// See [`CODES`].
+pub const UNKNOWN_TOOL_SERVER: &str = "unknown_tool_server";
+/// See [`CODES`].
+pub const UNKNOWN_RUNNER: &str = "unknown_runner";
+/// See [`CODES`].
+pub const MISSING_PRICE: &str = "missing_price";
 /// See [`CODES`].
 pub const RETRY_DOES_NOT_APPLY: &str = "retry_does_not_apply";
 /// See [`CODES`].

@@ -15,6 +15,9 @@ use crate::{
     value::{Map, Number, Value},
 };
 
+/// The maximum length of a text in an example.
+const SAMPLE_CHARS_MAX: usize = 200;
+
 /// A form that was checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Form {
@@ -111,6 +114,13 @@ impl Form {
             Ok(Field { name: name.clone(), is_required: required.contains(name), kind })
         };
         Ok(Self { fields: properties.iter().map(field).collect::<Result<_, String>>()? })
+    }
+
+    /// Returns a content that the form accepts, as an example: all required fields, or all if none is required.
+    pub fn sample(&self) -> Value {
+        let has_required = self.fields.iter().any(|field| field.is_required);
+        let fields = self.fields.iter().filter(|field| field.is_required || !has_required);
+        Value::Map(fields.map(|field| (field.name.clone(), field.kind.sample())).collect())
     }
 
     /// Checks the content of an answer. The error is a sentence.
@@ -210,8 +220,39 @@ impl FieldKind {
         if is_valid { Ok(()) } else { Err(self.expected()) }
     }
 
+    /// Returns a value that the field accepts, as an example.
+    pub fn sample(&self) -> Value {
+        match self {
+            Self::Text { format: Some(format), .. } => format.sample().into(),
+            Self::Text { min, max, format: None } => {
+                let least = usize::try_from(*min).unwrap_or(usize::MAX).min(SAMPLE_CHARS_MAX);
+                let most = max.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX);
+                let text: String = "TEXT".chars().cycle().take(least.max(4).min(most)).collect();
+                text.into()
+            }
+            Self::Number { is_integer, min, max } => {
+                let above = min.filter(|min| *min > 0.0);
+                let bound = above.or(max.filter(|max| *max < 0.0)).unwrap_or_default();
+                let whole = bound as i64;
+                let whole = match bound - whole as f64 {
+                    rest if rest > 0.0 => whole.saturating_add(1),
+                    rest if rest < 0.0 => whole.saturating_sub(1),
+                    _ => whole,
+                };
+                let number = if *is_integer { whole as f64 } else { bound };
+                Number::double(number).map(Value::Number).unwrap_or_default()
+            }
+            Self::Boolean => true.into(),
+            Self::Choice(of) => of.first().map(|first| first.as_str()).unwrap_or_default().into(),
+            Self::Choices { of, min, .. } => {
+                let count = usize::try_from(*min).unwrap_or(usize::MAX).max(1);
+                of.iter().take(count).map(|text| Value::from(text.as_str())).collect::<Vec<_>>().into()
+            }
+        }
+    }
+
     /// Describes the accepted values as a phrase.
-    fn expected(&self) -> String {
+    pub fn expected(&self) -> String {
         let between = |min: Option<String>, max: Option<String>| match (min, max) {
             (None, None) => String::new(),
             (Some(min), None) => format!(" of at least {min}"),
@@ -248,6 +289,15 @@ impl TextFormat {
             "date-time" => Self::DateTime,
             _ => return None,
         })
+    }
+
+    fn sample(self) -> &'static str {
+        match self {
+            Self::Email => "ann@example.com",
+            Self::Uri => "https://example.com",
+            Self::Date => "2026-07-28",
+            Self::DateTime => "2026-07-28T12:00:00Z",
+        }
     }
 
     fn words(self) -> &'static str {

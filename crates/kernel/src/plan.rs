@@ -29,6 +29,7 @@ mod graph;
 mod messages;
 mod retry;
 mod runner;
+mod signals;
 mod variables;
 mod work;
 

@@ -1,7 +1,7 @@
 //! Evaluates functions and schemas for this process, in worker processes that run the same executable.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     ffi::OsString,
     path::Path,
@@ -11,13 +11,23 @@ use std::{
 
 use mainspring_engine::evaluator::{Evaluator, SandboxInspector, UNCONFINED_ARGUMENT, WORKER_ARGUMENT, workers};
 use mainspring_kernel::{
-    definition::{Compiled, Complaint, FunctionTypes, Inspector, compile_with, read, shapes},
+    definition::{
+        Compiled, Complaint, FunctionTypes, Inspector, Missing, Outside, compile_with, nearest, read, shapes,
+    },
     diagnostic::Diagnostic,
     document::Document,
     value::Value,
 };
 
-use crate::{definitions::syntax_of, error::Exit, paths::beside, read_limited};
+use mainspring_server::services::known_names::KnownNames;
+
+use crate::{
+    definitions::syntax_of,
+    error::Exit,
+    known_names,
+    paths::{beside, workflows_in},
+    read_limited,
+};
 
 /// The value 1 allows code to run on a system that refuses the seccomp filter which confines it.
 const UNCONFINED_VARIABLE: &str = "MAINSPRING_UNCONFINED_CODE";
@@ -58,6 +68,9 @@ pub fn compile_in(document: &Document, folder: &Path) -> Result<Compiled, Vec<Di
 /// The maximum number of other workflows that are read for one definition.
 const READ_MAX: usize = 64;
 
+/// The maximum number of names outside of one definition that are looked up in its folder or in the settings.
+const SEARCHES_MAX: usize = 500;
+
 /// Checks functions and schemas in the sandbox, and finds the workflows of a folder by the names of their files.
 pub struct InFolder<'e> {
     sandbox: SandboxInspector<'e>,
@@ -66,12 +79,26 @@ pub struct InFolder<'e> {
     outputs: RefCell<BTreeMap<String, Option<Value>>>,
     /// The schemas of inputs by the name of the workflow.
     inputs: RefCell<BTreeMap<String, Option<Value>>>,
+    /// The names of the workflows in the folder.
+    names: OnceCell<Vec<String>>,
+    /// The names of this machine's settings file.
+    settings: OnceCell<KnownNames>,
+    /// The number of unknown names that were compared with the known ones.
+    searches: Cell<usize>,
 }
 
 impl<'e> InFolder<'e> {
     /// Reads workflows from `folder` when a definition starts them.
     pub fn new(evaluator: &'e dyn Evaluator, folder: &'e Path) -> Self {
-        Self { sandbox: SandboxInspector(evaluator), folder, outputs: RefCell::default(), inputs: RefCell::default() }
+        Self {
+            sandbox: SandboxInspector(evaluator),
+            folder,
+            outputs: RefCell::default(),
+            inputs: RefCell::default(),
+            names: OnceCell::new(),
+            settings: OnceCell::new(),
+            searches: Cell::new(0),
+        }
     }
 
     fn document(&self, name: &str) -> Option<Document> {
@@ -118,5 +145,21 @@ impl Inspector for InFolder<'_> {
         let schema = self.document(name).and_then(|document| document.value.get("inputSchema").cloned());
         self.inputs.borrow_mut().insert(name.into(), schema.clone());
         schema
+    }
+
+    /// A server may have a workflow that is not in the folder, so only a name that is similar to one in it is unknown.
+    fn missing(&self, what: Outside, name: &str) -> Option<Missing> {
+        let is_first = self.searches.replace(self.searches.get().saturating_add(1)) < SEARCHES_MAX;
+        if what != Outside::Workflow {
+            let known = self.settings.get_or_init(known_names::of_machine);
+            return is_first.then(|| known.missing(what, name, None, "in the settings"))?;
+        }
+        if !is_first || beside(name, self.folder).is_some() {
+            return None;
+        }
+        let names = self.names.get_or_init(|| workflows_in(self.folder));
+        let nearest = nearest(name, names.iter().map(String::as_str))?;
+        let place = "in the folder of this file".to_string();
+        Some(Missing { place, nearest: Some(nearest.into()), remedy: String::new() })
     }
 }

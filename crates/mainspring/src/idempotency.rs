@@ -53,6 +53,18 @@ impl RequestFingerprint {
         self.execution_id = None;
     }
 
+    /// The note for an idempotency key that has started another execution with another request: the first one counts. `None`
+    /// if the requests agree, or if the request names the execution itself.
+    pub fn reuse(&self, key: Option<&str>, state: &State) -> Option<String> {
+        let (key, start) = (key?, state.start.as_ref()?);
+        if self.execution_id.as_ref() == Some(&start.execution_id) {
+            return None;
+        }
+        let differences = self.differences(start, state);
+        let words: Vec<_> = differences.iter().map(Difference::words).collect();
+        (!words.is_empty()).then(|| reused(key, &start.execution_id, &words.join("; ")))
+    }
+
     /// Fails if the execution was started with another request. `help` is the help text; `ID` in it is replaced by
     /// the name of the execution.
     pub fn check(&self, state: &State, help: &str) -> Result<(), CliError> {
@@ -124,6 +136,14 @@ impl RequestFingerprint {
         pairs.retain(|pair| pair.then != pair.now);
         pairs
     }
+}
+
+/// The note for a key that was used with another request.
+pub fn reused(key: &str, execution: &str, differences: &str) -> String {
+    format!(
+        "the idempotency key `{key}` has started `{execution}` before, with another request, which counts; this request \
+         starts nothing (it differs in: {differences}); use another key for another execution"
+    )
 }
 
 /// One difference: the value of the execution and the value of the request.

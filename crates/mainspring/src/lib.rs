@@ -11,6 +11,7 @@ pub mod error;
 pub mod evaluator;
 pub mod idempotency;
 mod integrations;
+mod known_names;
 mod models;
 pub mod output;
 pub mod paths;

@@ -93,6 +93,26 @@ pub(crate) fn beside(name: &str, folder: &Path) -> Option<PathBuf> {
     candidates.filter(|_| is_plain).find(|path| path.is_file())
 }
 
+/// The maximum number of files of a folder that are listed.
+const LISTED_MAX: usize = 2_000;
+
+/// Returns the names of the workflows in a folder: those of its definition files without the extension.
+pub(crate) fn workflows_in(folder: &Path) -> Vec<String> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let name_of = |entry: std::fs::DirEntry| {
+        let path = entry.path();
+        let ending = path.extension()?.to_str()?;
+        let name = path.file_stem()?.to_str()?;
+        let is_definition = ENDINGS.contains(&ending) && !name.ends_with(".scenario") && !name.starts_with('.');
+        is_definition.then(|| name.to_string())
+    };
+    let mut names: Vec<String> = entries.take(LISTED_MAX).flatten().filter_map(name_of).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

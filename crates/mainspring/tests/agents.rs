@@ -225,6 +225,40 @@ fn a_budget_is_raised_by_a_person_and_the_conversation_continues() {
     assert_eq!(verified.exit, Some(0), "{}", verified.stderr);
 }
 
+/// Names that the settings do not have, and prices, are checked without a request: neither the model nor the vault answers.
+#[test]
+fn names_that_the_settings_do_not_have_are_warnings_of_a_validation() {
+    let dir = TestDir::new();
+    let config = "models: {fast: {provider: openai, model: m, baseUrl: 'https://models.invalid/v1'}}\n\
+                  agents: {coder: {command: coder}}\n\
+                  secrets: {PAYMENTS: {vault: {path: app/payments, field: key}}}\n\
+                  vault: {address: 'https://vault.invalid:8200', token: {env: VAULT_TOKEN}}\n";
+    fs::write(dir.root().join("config.yaml"), config).unwrap();
+    let validated = |steps: &str| {
+        fs::write(dir.root().join("wf.yaml"), format!("steps:\n{steps}")).unwrap();
+        let mut command = dir.mainspring(&["validate", "wf.yaml", "--json"]);
+        command.env("MAINSPRING_CONFIG", dir.root().join("config.yaml"));
+        let answer = call(command, b"");
+        assert_eq!(answer.exit, Some(0), "{answer:?}");
+        answer.stdout
+    };
+    let secret = |name: &str| {
+        format!("  - {{id: a, type: http, url: 'https://example.com', headers: {{X: {{secret: {name}}}}}}}\n")
+    };
+    let cost = validated("  - {id: a, type: agent, goal: g, budget: {cost: 1}}\n");
+    assert!(cost.contains(r#""code":"missing_price""#) && cost.contains("add `fast: {input: PRICE"), "{cost}");
+    let tokens = validated("  - {id: a, type: agent, goal: g, budget: {tokens: 1}}\n");
+    assert!(tokens.contains(r#""warnings":[]"#), "{tokens}");
+    let runner = validated("  - {id: a, type: agent, goal: g, runner: codre}\n");
+    assert!(runner.contains(r#""code":"unknown_runner""#) && runner.contains("coder"), "{runner}");
+    let known = validated("  - {id: a, type: agent, goal: g, runner: coder}\n");
+    assert!(known.contains(r#""warnings":[]"#), "{known}");
+    let known = validated(&secret("PAYMENTS"));
+    assert!(known.contains(r#""warnings":[]"#), "{known}");
+    let unknown = validated(&secret("PAYMENT"));
+    assert!(unknown.contains(r#""code":"unknown_secret""#) && unknown.contains("PAYMENTS"), "{unknown}");
+}
+
 #[test]
 fn models_are_listed_queried_and_checked() {
     let bench = Bench::with("answers: [{text: OK}]");

@@ -47,6 +47,18 @@ fn every_template_validates_and_passes_its_test() {
 }
 
 #[test]
+fn init_names_the_steps_that_come_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, out, _) = run(folder.path(), &["init", "script"]);
+    assert!(out.contains("next: mainspring test ./script.scenario.yaml; mainspring run ./script.yaml"), "{out}");
+    // Without a model an agent cannot run, and its scenario can.
+    let (_, out, _) = run(folder.path(), &["init", "agent"]);
+    let next = out.lines().find(|line| line.starts_with("next: ")).expect("the next step");
+    assert!(next.contains("mainspring test") && !next.contains("mainspring run"), "{out}");
+    assert!(out.contains("then: add a model to `models` in ") && out.contains("mainspring models try NAME"), "{out}");
+}
+
+#[test]
 fn init_replaces_files_only_with_force() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("script.scenario.yaml"), "mine").expect("it writes");

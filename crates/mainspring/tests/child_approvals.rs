@@ -151,8 +151,8 @@ fn a_decision_needs_the_step_if_several_approvals_are_open() {
     assert_printed(&ran.stdout, &["mainspring deny p1 --step far/inner/gate", "mainspring approve p1 --step gate "]);
     for (step, exit, said) in [
         (&[][..], 10, "name one with --step: gate, near/gate, far/inner/gate"),
-        (&["--step", "none"], 20, "open are: gate, near/gate, far/inner/gate"),
-        (&["--step", "ate"], 20, "no gate is open at `ate`"),
+        (&["--step", "none"], 20, "open now: `gate`, `near/gate`, `far/inner/gate`"),
+        (&["--step", "ate"], 20, "there is no approval `ate`"),
     ] {
         let answer = mainspring(&dir, &[&["approve", "p1"], step].concat());
         assert_eq!(answer.exit, Some(exit), "{answer:?}");

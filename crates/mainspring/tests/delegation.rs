@@ -9,7 +9,9 @@ use mainspring_store::{ReadLimit, sqlite::SqliteStore};
 mod support;
 use support::{Answer, TestDir, call, spawn};
 
-const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n";
+/// Its last step is skipped. A signal for which no step waits would be refused.
+const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n  \
+                          - {id: go, type: signal, signal: go, when: {ref: \"@input\", eq: wait}}\n";
 
 /// A folder in which an execution waits.
 fn waiting() -> TestDir {
@@ -91,7 +93,7 @@ fn a_repeated_decision_is_the_same_message() {
 #[test]
 fn a_decision_for_a_child_is_delegated_to_it() {
     let dir = TestDir::new();
-    fs::write(dir.root().join("child.yaml"), DEFINITION).unwrap();
+    fs::write(dir.root().join("child.yaml"), "steps:\n  - {id: gate, type: approval}\n").unwrap();
     fs::write(dir.root().join("wf.yaml"), "steps: [{id: sub, type: subworkflow, workflow: child}]\n").unwrap();
     assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
     let [approved, denied] = delegated(&dir, [(&["approve", "e1"], 1), (&["deny", "e1", "--json"], 2)]);
@@ -100,6 +102,46 @@ fn a_decision_for_a_child_is_delegated_to_it() {
     assert!(denied.text("error.message").contains("`sub/gate`"), "{denied:?}");
     let shown = call(dir.mainspring(&["resume", "e1", "--json"]), b"");
     assert_eq!(shown.text("status"), "ok", "{shown:?}");
+}
+
+#[test]
+fn a_signal_of_a_wrong_name_and_a_decision_at_another_gate_are_refused() {
+    let dir = waiting();
+    let refused = |arguments: &[&str], code: &str, words: &[&str]| {
+        let answer = call(dir.mainspring(arguments), b"");
+        assert_eq!((answer.exit, answer.text("error.code").as_str()), (Some(20), code), "{answer:?}");
+        words.iter().for_each(|word| assert!(answer.text("error.message").contains(word), "{word}: {answer:?}"));
+    };
+    refused(&["signal", "e1", "og", "--json"], "signal_not_kept", &["its steps wait for `go`"]);
+    refused(
+        &["approve", "e1", "--step", "gaet", "--json"],
+        "no_open_gate",
+        &["did you mean `gate`?", "open now: `gate`"],
+    );
+    refused(&["approve", "e1", "--step", "go", "--json"], "no_open_gate", &["is no approval", "open now: `gate`"]);
+    assert_eq!(call(dir.mainspring(&["approve", "e1"]), b"").exit, Some(0));
+    let late = ["approve", "e1", "--step", "gate", "--json"];
+    refused(&late, "not_open", &["already decided: approved by", "no approval is open"]);
+}
+
+#[test]
+fn a_decision_before_the_first_approval_says_how_to_wait_for_it() {
+    let dir = TestDir::new();
+    let definition = "steps:\n  - {id: go, type: signal, signal: go}\n  - {id: gate, type: approval}\n";
+    fs::write(dir.root().join("wf.yaml"), definition).unwrap();
+    assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", "e1", "--detach"]), b"").exit, Some(0));
+    for arguments in [&["approve", "e1", "--json"][..], &["deny", "e1", "--json"]] {
+        let early = call(dir.mainspring(arguments), b"");
+        assert_eq!((early.exit, early.text("error.code").as_str()), (Some(20), "no_open_gate"), "{early:?}");
+        let again = format!("type `mainspring {} e1` again", arguments[0]);
+        for part in ["has not reached an approval", "`mainspring tail e1` follows it", &again] {
+            assert!(early.text("error.message").contains(part), "{part}: {early:?}");
+        }
+    }
+    let named = call(dir.mainspring(&["approve", "e1", "--step", "gate", "--json"]), b"");
+    assert!(named.text("error.message").contains("`gate` is not open yet"), "{named:?}");
+    assert!(named.text("error.message").contains("type `mainspring approve e1 --step gate` again"), "{named:?}");
+    assert_eq!(call(dir.mainspring(&["cancel", "e1"]), b"").exit, Some(0));
 }
 
 /// A signal for an execution that a cancel ends first is lost, and reported as such.

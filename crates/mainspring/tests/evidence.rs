@@ -363,7 +363,7 @@ fn an_unreadable_journal_is_named_in_the_archive() {
     let answer = call(dir.mainspring(&all), b"");
     assert_eq!(answer.exit, Some(1), "{answer:?}");
     assert!(answer.stdout.contains("e1 failed  its journal is not in the archive"), "{answer:?}");
-    assert!(answer.stdout.contains("1 executions"), "{answer:?}");
+    assert!(answer.stdout.contains("1 execution, "), "{answer:?}");
     let key = key.to_str().unwrap();
     let checked = call(dir.mainspring(&["evidence", "verify", "rest.tar", "--public-key", key]), b"");
     assert!(checked.exit == Some(1) && checked.stdout.contains("e2 ok  completed"), "{checked:?}");

@@ -259,3 +259,49 @@ fn completion_in_a_file_of_two_thousand_steps() {
         }
     }
 }
+
+/// Changes by ranges, in YAML and in JSON. `𝄞` takes two units of UTF-16 and four bytes.
+#[test]
+fn ranges_count_in_utf_16_in_yaml_and_json() {
+    for (address, text, wrong) in [
+        ("file:///flow.yaml", "steps:\n  - {id: a, description: \"𝄞\", type: bash, comand: echo}\n", "comand"),
+        (
+            "file:///flow.json",
+            "{\"steps\": [\n{\"id\": \"a\", \"description\": \"𝄞\", \"type\": \"bash\", \"comand\": \"echo\"}]}",
+            "comand",
+        ),
+    ] {
+        let mut client = Client::start();
+        let name = Value::map([("uri", address.into())]);
+        let open =
+            [("uri", address.into()), ("languageId", "x".into()), ("version", 1u64.into()), ("text", text.into())];
+        client.notify("textDocument/didOpen", Value::map([("textDocument", Value::map(open))]));
+        let diagnostics = |client: &mut Client| loop {
+            let message = client.receive();
+            if let Some(found) = message.get("params").and_then(|params| params.get("diagnostics")) {
+                return found.as_list().expect("a list").to_vec();
+            }
+        };
+        let found = diagnostics(&mut client);
+        let line = text.lines().nth(1).expect("a line");
+        let before = line.split(wrong).next().expect("a key");
+        let at = before.encode_utf16().count() as u64;
+        let range = found.first().and_then(|found| found.get("range")).cloned().expect("a range");
+        let start =
+            range.get("start").and_then(|start| start.get("character")).and_then(Value::as_u64).expect("a number");
+        // In JSON a key is placed with its quote.
+        assert!(found.len() == 1 && (start == at || start + 1 == at), "{address}: {found:?}");
+        let context = Value::map([("diagnostics", Value::List(Vec::new()))]);
+        let params = [("textDocument", name.clone()), ("range", range), ("context", context)];
+        let actions = client.request("textDocument/codeAction", Value::map(params));
+        let edits = actions.as_list().and_then(|actions| actions.first()?.get("edit")?.get("changes")?.get(address));
+        let edit = edits.and_then(Value::as_list).and_then(|edits| edits.first()).cloned().expect("an edit");
+        // The edit of the action is sent back as a change.
+        let (range, new_text) = (edit.get("range").cloned(), edit.get("newText").cloned());
+        let change = Value::map([("range", range.expect("a range")), ("text", new_text.expect("a text"))]);
+        let version = Value::map([("uri", Value::from(address)), ("version", 2u64.into())]);
+        let params = [("textDocument", version), ("contentChanges", Value::List(vec![change]))];
+        client.notify("textDocument/didChange", Value::map(params));
+        assert_eq!(diagnostics(&mut client), Vec::<Value>::new(), "{address}");
+    }
+}

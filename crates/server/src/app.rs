@@ -38,6 +38,7 @@ use crate::{
         event_feed::Feeds,
         events::webhook_client::WebhookClient,
         integrations::Integrated,
+        known_names::KnownNames,
         plan_cache::Plans,
         prompts::orchestrators::Orchestrators,
         run_log::PendingRuns,
@@ -65,12 +66,8 @@ pub struct Settings {
     pub oidc: Option<Arc<Provider>>,
     /// The highest audit entry seen per organization; `None` without a folder to store it in.
     pub marks: Option<Arc<Marks>>,
-    /// The rules for calls of workflows.
-    pub effect_policy: Arc<EffectPolicy>,
-    /// The models that write proposals; `None` if this server has none.
-    pub writers: Option<Arc<Writers>>,
-    /// The tool servers and models of the settings file; `None` if it has none.
-    pub integrations: Option<Arc<Integrated>>,
+    /// The parts of the settings file that definitions and calls depend on.
+    pub configured: Configured,
     /// Runs scenarios; `None` if this server cannot.
     pub scenarios: Option<Scenarios>,
     /// Deliveries of events and prompts.
@@ -79,6 +76,19 @@ pub struct Settings {
     pub encryption_keys: Arc<EncryptionKeys>,
     /// The clock of triggers and of events: milliseconds since 1970. Tests replace it by virtual time.
     pub clock: fn() -> u64,
+}
+
+/// The parts of the settings file that definitions and calls depend on. The default is an empty file.
+#[derive(Debug, Clone, Default)]
+pub struct Configured {
+    /// The rules for calls of workflows.
+    pub effect_policy: Arc<EffectPolicy>,
+    /// The names that definitions may use at this server.
+    pub known_names: KnownNames,
+    /// The models that write proposals; `None` if this server has none.
+    pub writers: Option<Arc<Writers>>,
+    /// The tool servers and models of the settings file; `None` if it has none.
+    pub integrations: Option<Arc<Integrated>>,
 }
 
 /// The settings of outgoing requests.

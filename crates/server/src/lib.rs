@@ -11,7 +11,7 @@ pub mod resources;
 mod routes;
 pub mod services;
 
-pub use app::{App, Outgoing, Settings};
+pub use app::{App, Configured, Outgoing, Settings};
 pub use http::serve::serve;
 pub use routes::{description, router};
 pub use services::{concurrency_limits::StoredLimits, period_budgets::StoredBudgets};

@@ -63,6 +63,9 @@ pub const WEBHOOK_PATH_BYTES_MAX: usize = 200;
 /// Bytes of the body of a webhook delivery. Its values become part of a frame, which is stored as a whole.
 pub const WEBHOOK_BODY_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of one secret below which a server warns: fewer can be guessed from one recorded delivery.
+pub const SECRET_BYTES_SAFE: usize = 16;
+
 /// Bytes of one secret. Keys of HMAC-SHA512 have 128.
 pub const SECRET_BYTES_MAX: usize = 1_024;
 

@@ -193,7 +193,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Approve or deny an open approval. */
+        /**
+         * Approve or deny an open approval.
+         * @description One that is not open is answered with 409, and one that the execution does not have with 404. `details.approval` has the
+         *     reason (`decided`, `expired`, `ended`, `not_yet_open`, `unknown`), and `details.open` the ids of those that are open.
+         */
         post: {
             parameters: {
                 query?: never;
@@ -4473,7 +4477,10 @@ export interface paths {
         put?: never;
         /**
          * Send a named signal to an execution. A signal that arrives before its step is buffered.
-         * @description A response with a status of the execution means that the signal was processed, now or by an earlier request with its
+         * @description A signal for which no step of the execution ever waits is rejected with 409, and `details.signals` has the names for which
+         *     its steps wait.
+         *
+         *     A response with a status of the execution means that the signal was processed, now or by an earlier request with its
          *     id. `accepted` means that the signal is durable in the inbox. It is processed later, unless the execution ends or
          *     reaches its limit of signals before that; a repeated request with the same id returns the result. 409 means that the
          *     signal was rejected, with the reason.
@@ -15983,6 +15990,11 @@ export interface components {
         Source: "sync" | "update" | "proposal_apply" | "rollback" | "rollout_promote" | "system";
         /** @description A started execution: its result envelope so far. */
         Started: components["schemas"]["Waited"] & {
+            /**
+             * @description In a repeat, the parts of the request that differ from those of the first one, which count: `input`,
+             *     `variables.NAME`. Empty for credentials without `executions:read`.
+             */
+            differs: string[];
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
             error?: Record<string, unknown> | null;
             /** @description Execution, as in `/api/executions/{id}`. */
@@ -16275,6 +16287,8 @@ export interface components {
             variableMapping: {
                 [key: string]: string;
             };
+            /** @description In the response to a change, the warnings about it: secrets of a webhook with fewer than 16 bytes. Otherwise empty. */
+            warnings: string[];
             /** @description Address of the webhook; null for other types. */
             webhookUrl?: string | null;
             /** @description Workflow, as in `/api/workflows/{id}`; null for the target `orchestrator`. */

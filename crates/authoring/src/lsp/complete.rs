@@ -7,7 +7,7 @@ use mainspring_kernel::{
 };
 
 use super::{
-    document::{document, step_path},
+    document::document_of,
     objects::{Object, keys_of, names_a_step, notation, object, steps},
     outline::Outline,
     position,
@@ -38,7 +38,7 @@ pub(super) fn complete(
     if let Some(range) = typed(text, offset) {
         return match text[range.clone()].rsplit_once('.') {
             Some((begin, _)) => (parts(text, outline, fields, begin, offset), false),
-            None => roots(outline),
+            None => roots(outline, &text[range]),
         };
     }
     let line_start = text[..offset].rfind('\n').map_or(0, |line| line + 1);
@@ -127,11 +127,15 @@ fn item_names(outline: &Outline, marked: &Outline) -> (Vec<CompletionItem>, bool
     let of_needs = marked.entries.iter().enumerate().any(|(at, entry)| {
         entry.scalar.as_deref().is_some_and(|scalar| scalar.contains(CURSOR)) && names_a_step(marked, at)
     });
-    if of_needs { step_names(outline) } else { (Vec::new(), false) }
+    if of_needs { step_names(outline, "") } else { (Vec::new(), false) }
 }
 
-fn step_names(outline: &Outline) -> (Vec<CompletionItem>, bool) {
-    let steps = steps(outline);
+/// Returns the names of steps. If there are too many for one answer, those come first that contain what is typed.
+fn step_names(outline: &Outline, typed: &str) -> (Vec<CompletionItem>, bool) {
+    let mut steps = steps(outline);
+    if steps.len() > STEPS_MAX {
+        steps.sort_by_key(|step| (!step.name.starts_with(typed), !step.name.contains(typed)));
+    }
     let items =
         steps.iter().take(STEPS_MAX).map(|step| item(step.name, CompletionItemKind::VARIABLE, step.step_type, ""));
     (items.collect(), steps.len() > STEPS_MAX)
@@ -139,7 +143,7 @@ fn step_names(outline: &Outline) -> (Vec<CompletionItem>, bool) {
 
 fn values(outline: &Outline, language: &Language, at: usize, key: &str) -> (Vec<CompletionItem>, bool) {
     if names_a_step(outline, at) || key == "needs" {
-        return step_names(outline);
+        return step_names(outline, "");
     }
     let parent = outline.entries[at].parent;
     let object = object(outline, parent);
@@ -155,8 +159,8 @@ fn values(outline: &Outline, language: &Language, at: usize, key: &str) -> (Vec<
 }
 
 /// Completes the name at the start of a reference.
-fn roots(outline: &Outline) -> (Vec<CompletionItem>, bool) {
-    let (mut items, is_cut) = step_names(outline);
+fn roots(outline: &Outline, typed: &str) -> (Vec<CompletionItem>, bool) {
+    let (mut items, is_cut) = step_names(outline, typed);
     let roots = [
         ("input", "the input of the execution"),
         ("vars", "a variable"),
@@ -170,7 +174,8 @@ fn roots(outline: &Outline) -> (Vec<CompletionItem>, bool) {
 
 /// Completes a part of a path. `begin` is the reference before it.
 fn parts(text: &str, outline: &Outline, fields: &FieldsOf<'_>, begin: &str, offset: usize) -> Vec<CompletionItem> {
-    let known = fields(&document(text, outline), &step_path(outline, offset), begin);
+    let (document, step) = document_of(text, outline, offset, begin);
+    let known = fields(&document, &step, begin);
     known.iter().map(|field| item(&field.name, CompletionItemKind::FIELD, &field.kind, "")).collect()
 }
 

@@ -49,6 +49,10 @@ pub(super) fn references(text: &str, outline: &Outline) -> Vec<ReferenceAt> {
 /// True after a `#` that begins a comment on the line: at its start, or after a blank, outside of quotes.
 fn is_in_comment(text: &str, offset: usize) -> bool {
     let start = text[..offset].rfind('\n').map_or(0, |line| line + 1);
+    // Most lines have none, and a completion looks at all references of a file.
+    if !text[start..offset].contains('#') {
+        return false;
+    }
     let (mut quote, mut before) = (None, ' ');
     for letter in text[start..offset].chars() {
         match (quote, letter) {

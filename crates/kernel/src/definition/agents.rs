@@ -4,8 +4,8 @@
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, string::ToString, vec::Vec};
 
 use super::{
-    budget::budget, fields::Fields, outline::Entry, references::Reader, report::named, step_types::Kind,
-    step_work::literal,
+    budget::budget, fields::Fields, inspector::Outside, outline::Entry, references::Reader, report::named,
+    step_types::Kind, step_work::literal,
 };
 use crate::{
     diagnostic,
@@ -80,6 +80,9 @@ impl Reader<'_, '_> {
             let is_text = fields.has(key) && self.report.filled_text(fields, key).is_some();
             add(key, if is_text { self.field(fields, key) } else { None });
         }
+        if let Some(model) = fields.get("model").and_then(Value::as_text) {
+            self.check_outside(Outside::Model, model, &fields.path.key("model"));
+        }
         add("maxTokens", self.report.whole(fields, "maxTokens", 1..=AGENT_TOKENS_MAX).map(literal));
         add("seed", self.report.whole(fields, "seed", 0..=u64::from(u32::MAX)).map(literal));
         add("temperature", self.temperature(fields).map(literal));
@@ -151,6 +154,9 @@ impl Reader<'_, '_> {
                 self.report.error(diagnostic::WRONG_VALUE, &path, message, "keep one of them");
                 continue;
             }
+            if item.as_map().is_none() {
+                self.check_tool_server(&tool, &path);
+            }
             tools.push(tool);
         }
         tools
@@ -166,6 +172,7 @@ impl Reader<'_, '_> {
         let name = self.report.filled_text(&fields, "workflow")?.to_string();
         let help = "write the workflow's name: which ones may be started is settled when the first begins";
         self.plain_name(&name, "workflow", path, help);
+        self.check_outside(Outside::Workflow, &name, &path.key("workflow"));
         Some(format!("{WORKFLOW_TOOL}{name}"))
     }
 

@@ -38,8 +38,11 @@ impl Allowed {
             used.extend(holder.clone().map(|holder| (holder, warning.code)));
             holder.is_none()
         });
-        // A server knows more than the compiler, so an entry for one of its warnings may be used there.
-        let own = self.holders.iter().filter(|(code, _)| !diagnostic::OF_SERVERS.contains(code));
+        // Another place knows other names, and a server more than the compiler: an entry for one of their warnings may be
+        // used there.
+        let is_of_elsewhere =
+            |code: &&str| diagnostic::OF_SERVERS.contains(code) || diagnostic::OF_PLACES.contains(code);
+        let own = self.holders.iter().filter(|(code, _)| !is_of_elsewhere(*code));
         let all = own.flat_map(|(code, holders)| holders.iter().map(|holder| (holder.clone(), *code)));
         all.filter(|entry| !used.contains(entry)).collect()
     }

@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 
-use crate::value::Value;
+use crate::{diagnostic, value::Value};
 
 /// Checks the parts of a definition that are written in another language.
 pub trait Inspector {
@@ -22,6 +22,66 @@ pub trait Inspector {
     fn workflow_input(&self, _name: &str) -> Option<Value> {
         None
     }
+
+    /// Returns the reason for which something outside of the definition is unknown there; `None` if it is known, or if the
+    /// inspector does not know which ones there are.
+    fn missing(&self, _what: Outside, _name: &str) -> Option<Missing> {
+        None
+    }
+}
+
+/// The kinds of things outside of a definition that it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outside {
+    /// A workflow that a step or an agent starts.
+    Workflow,
+    /// A value that the definition names and does not contain.
+    Secret,
+    /// A language model.
+    Model,
+    /// The server of a tool, the first part of its full name.
+    ToolServer,
+    /// An agent of others, which a command of the settings runs.
+    Runner,
+    /// The price of a model. An empty name is that of the default model.
+    Price,
+}
+
+impl Outside {
+    /// The code of the warning about an unknown one.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Workflow => diagnostic::UNKNOWN_WORKFLOW,
+            Self::Secret => diagnostic::UNKNOWN_SECRET,
+            Self::Model => diagnostic::UNKNOWN_MODEL,
+            Self::ToolServer => diagnostic::UNKNOWN_TOOL_SERVER,
+            Self::Runner => diagnostic::UNKNOWN_RUNNER,
+            Self::Price => diagnostic::MISSING_PRICE,
+        }
+    }
+
+    /// The name in messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Workflow => "workflow",
+            Self::Secret => "secret",
+            Self::Model => "model",
+            Self::ToolServer => "tool server",
+            Self::Runner => "runner",
+            Self::Price => "price",
+        }
+    }
+}
+
+/// Something that is unknown where a definition is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// The place that was searched, such as `in this organization`.
+    pub place: String,
+    /// The most similar known name.
+    pub nearest: Option<String>,
+    /// The way to make it known.
+    pub remedy: String,
 }
 
 /// The types that the source of a function declares, as JSON Schemas. They are claims: nothing checks them when it runs.

@@ -5,6 +5,7 @@ use alloc::{format, string::String};
 use super::{
     agents::is_runner,
     fields::Fields,
+    inspector::Outside,
     outline::Outline,
     references::Reader,
     report::Report,
@@ -36,6 +37,7 @@ impl Reader<'_, '_> {
         let name = self.report.filled_text(fields, "runner").map(String::from);
         if let Some(name) = &name {
             self.plain_name(name, "runner", &fields.path, "write the name of an agent in `agents` of the settings");
+            self.check_outside(Outside::Runner, name, &fields.path.key("runner"));
         }
         let purpose = "say what the agent is to do, as in: write `goal: Summarize the changes`";
         let goal = self.one_text(fields, ["goal", "content", "message"], purpose);

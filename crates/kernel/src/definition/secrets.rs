@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{fields::Fields, references::Reader, step_work::literal};
+use super::{fields::Fields, inspector::Outside, references::Reader, step_work::literal};
 use crate::{
     diagnostic,
     document::Path,
@@ -27,7 +27,10 @@ impl Reader<'_, '_> {
             }
         }
         match read {
-            Ok(reference) => Some(Some(reference)),
+            Ok(reference) => {
+                self.check_outside(Outside::Secret, &reference.name, &path.key(SECRET));
+                Some(Some(reference))
+            }
             Err(bad) => {
                 let (message, help) = bad.explain();
                 self.report.error(diagnostic::BAD_SECRET, path, message, help);

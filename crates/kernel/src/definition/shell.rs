@@ -149,7 +149,9 @@ impl Reader<'_, '_> {
             if let Some(value) = self.text_field(&env, name) {
                 if matches!(value, Template::Text(_)) && script::is_code_variable(name) {
                     let message = format!("{} is a variable whose value bash or other programs run", named(name));
-                    let help = "refer to the value by a name of your own, and use \"$NAME\" in the script";
+                    let help = format!(
+                        "refer to the value by a name of your own, such as `MY_{name}`, and use \"$MY_{name}\" in the script"
+                    );
                     self.report.error(diagnostic::REFERENCE_IN_SCRIPT, &env.path.key(name), message, help);
                 }
                 variables.push((name.to_string(), value));

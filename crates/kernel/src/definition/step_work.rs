@@ -10,6 +10,7 @@ use super::{
     agents::{is_conversation, is_runner},
     fields::Fields,
     help::Help,
+    inspector::Outside,
     notation::Notation,
     references::Reader,
     report::named,
@@ -96,6 +97,7 @@ impl Reader<'_, '_> {
         let tool = self.report.filled_text(named, name_key).map(String::from);
         if let Some(name) = &tool {
             self.plain_name(name, name_key, &named.path, "write the tool's name");
+            self.check_tool_server(name, &named.path.key(name_key));
         }
         let arguments = self.field(given, key).unwrap_or(Template::Literal(Map::new().into()));
         let is_object = matches!(arguments, Template::Map(_) | Template::Whole(_) | Template::Literal(Value::Map(_)));
@@ -137,6 +139,7 @@ impl Reader<'_, '_> {
         if let Some(name) = &workflow {
             let help = "write the workflow's name: which ones may be started is settled when the first begins";
             self.plain_name(name, "workflow", &fields.path, help);
+            self.check_outside(Outside::Workflow, name, &fields.path.key("workflow"));
         }
         let input = self.field(fields, "input").unwrap_or(Template::Literal(Value::Null));
         if let Some(name) = &workflow {

@@ -3,7 +3,7 @@
 //! A warning must be rare to be read. Each of these checks reports only what certainly holds for the definition as it is
 //! written, and its help text names a change after which the warning is gone.
 
-use super::{outline::Outline, report::Report};
+use super::{outline::Outline, outside, report::Report};
 use crate::plan::Plan;
 
 mod denials;
@@ -31,4 +31,5 @@ pub(super) fn check(plan: &Plan, outline: &Outline<'_>, report: &mut Report<'_>)
     edges::check(plan, outline, report);
     denials::check(plan, outline, report);
     rules::check(plan, report);
+    outside::check_prices(&plan.constraints, outline, report);
 }

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 52] = [
+pub(super) static CODES: [ErrorCode; 58] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -245,6 +245,36 @@ pub(super) static CODES: [ErrorCode; 52] = [
     )
     .with_example("forEach: {ref: \"@ls.stdout\"}")
     .with_fixed("{id: lines, type: code, input: \"@ls.stdout\", code: 'export default (text) => text.trim().split(\"\\n\")'}"),
+    warning(
+        "unknown_workflow",
+        "A step or an agent starts a workflow that is unknown where the definition is: in the folder of its file, or in the organization of a server.",
+        "Correct the name, or save the workflow before an execution starts it.",
+    ),
+    warning(
+        "unknown_secret",
+        "A secret that is unknown where the definition is.",
+        "Correct the name, or set the secret before an execution needs it: `mainspring secret set NAME`, or `secrets` in the settings.",
+    ),
+    warning(
+        "unknown_model",
+        "An agent names a model that is not among the configured ones.",
+        "Correct the name, or add the model to `models` in the settings.",
+    ),
+    warning(
+        "unknown_tool_server",
+        "A tool of a server that is not among the configured ones.",
+        "Correct the name, or add the server to `mcpServers` in the settings.",
+    ),
+    warning(
+        "unknown_runner",
+        "A `runner` that is not among the configured agents.",
+        "Correct the name, or add the agent to `agents` in the settings.",
+    ),
+    warning(
+        "missing_price",
+        "A budget limits the cost, and the settings have no price for the model, so its calls fail.",
+        "Add the model to `prices` in the settings, or limit tokens.",
+    ),
     warning("unused_allow", "An entry of `allow` for a warning that nothing causes.", "Remove the entry."),
 ];
 

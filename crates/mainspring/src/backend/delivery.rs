@@ -2,6 +2,7 @@
 
 use mainspring_engine::{
     Engine, EngineError, EngineScope,
+    closed_gate::{ClosedGate, open_now},
     execution_tree::{ExecutionTree, OpenGate},
 };
 use mainspring_kernel::{
@@ -9,7 +10,7 @@ use mainspring_kernel::{
     input::Input,
     key::ExecutionKey,
     record::Record,
-    state::{MessageRejection, SignalRejection, State},
+    state::{ExecutionStatus, MessageRejection, SignalRejection, State},
     value::Value,
 };
 use mainspring_store::{AuditEntry, ExecutionRow};
@@ -68,6 +69,9 @@ impl Delivery {
     pub(super) fn signal(store: &ReadStore, name: &str, signal: &SignalRequest) -> Result<Self, CliError> {
         let row = unfinished(store, name)?;
         let SignalRequest { id, name, payload } = signal;
+        if let Some(why) = state_of(store, row.key)?.plan.refused_signal(name) {
+            return Err(CliError::contract("signal_not_kept", format!("the signal is not kept: `{}`: {why}", row.id)));
+        }
         let input = Input::Signal { id: id.clone(), name: name.clone(), payload: payload.clone() };
         let entry = audit_entry::signal(&row, name, &paths::user());
         Ok(Self { receiver: row.key, row, input, entry, kind: Kind::Kept })
@@ -94,7 +98,7 @@ impl Delivery {
         let row = find(&*store.store, request.name)?;
         let state = state_of(store, row.key)?;
         let tree = ExecutionTree::of(&store.loader, &store.key, &state)?;
-        let open = open_gate(&tree, &state, request)?.clone();
+        let open = open_gate(store, &tree, &state, request)?.clone();
         let by = paths::user();
         if !open.gate.accepts(open.gate.number, &by, mainspring_engine::clock::now_ms()) {
             return Err(no_approver(&open, &by));
@@ -252,6 +256,7 @@ fn counted(store: &ReadStore, open: &OpenGate, input: &Input) -> Result<(), CliE
 
 /// Finds the selected gate, in the execution or in a child that it waits for.
 fn open_gate<'a>(
+    store: &ReadStore,
     tree: &'a ExecutionTree,
     state: &State,
     request: &DecideRequest<'_>,
@@ -266,25 +271,38 @@ fn open_gate<'a>(
     let all: Vec<&OpenGate> = tree.gates.iter().collect();
     let Some(step) = request.step else {
         return match all.as_slice() {
-            [] => Err(nobody(state, request)),
+            [] => Err(none_open(state.status(), request)),
             [only] => Ok(only),
             _ => Err(several(&all)),
         };
     };
     match tree.named(step).as_slice() {
-        _ if all.is_empty() => Err(nobody(state, request)),
         [only] => Ok(only),
         [] => {
-            let names = names(&mut tree.gates.iter());
-            Err(CliError::contract("no_open_gate", format!("no gate is open at `{step}`; open are: {names}")))
+            let why = ClosedGate::find(&store.loader, state, step, None)?;
+            let code = if matches!(why, ClosedGate::Decided(..)) { "not_open" } else { "no_open_gate" };
+            let wait = if matches!(why, ClosedGate::NotYet(_)) { wait_for_it(request) } else { String::new() };
+            Err(CliError::contract(code, format!("{why}; {}{wait}", open_now(&tree.gates, state))))
         }
         found => Err(several(found)),
     }
 }
 
-fn nobody(state: &State, request: &DecideRequest<'_>) -> CliError {
-    CliError::contract(
-        "no_open_gate",
-        format!("`{}` has no open approval: its status is {}", request.name, state.status().name()),
-    )
+/// The error of an execution without an open gate: it has ended, or has not reached one.
+pub(super) fn none_open(status: ExecutionStatus, request: &DecideRequest<'_>) -> CliError {
+    let (name, status) = (request.name, status.name());
+    let message = match mainspring_store::is_final(status) {
+        true => format!("`{name}` has no open approval: its status is {status}"),
+        false => {
+            format!("`{name}` has not reached an approval that waits: its status is {status}{}", wait_for_it(request))
+        }
+    };
+    CliError::contract("no_open_gate", message)
+}
+
+/// The commands for an approval that is not open yet, for the end of a message.
+pub(super) fn wait_for_it(request: &DecideRequest<'_>) -> String {
+    let (name, verb) = (request.name, request.decision.name());
+    let step = request.step.map(|step| format!(" --step {step}")).unwrap_or_default();
+    format!("; `mainspring tail {name}` follows it, and once it asks, type `mainspring {verb} {name}{step}` again")
 }

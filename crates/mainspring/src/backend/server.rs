@@ -285,6 +285,10 @@ fn approval_view(answer: Response<'_>) -> Result<ApprovalView, ClientError> {
         until: answer.time("timeoutAt")?,
         default_action: answer.text("defaultAction")?,
         can_be_approved: Some(answer.flag("canBeApproved")?),
+        form: match gate.maybe_text("purpose")?.as_deref() {
+            Some("form") => gate.any("items").get("form").cloned(),
+            _ => None,
+        },
         url: answer.maybe_text("url")?,
     })
 }

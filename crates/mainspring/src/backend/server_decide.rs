@@ -4,6 +4,7 @@ use mainspring_kernel::{decide::Words, plan::Decision, value::Value};
 
 use super::{
     contract::{DecideRequest, Delegated},
+    delivery::{none_open, wait_for_it},
     server_find::{find, user},
 };
 use crate::{
@@ -24,10 +25,29 @@ pub(super) async fn decide(
 ) -> Result<Delegated, CliError> {
     let id = find(client, request.name).await?;
     let execution = Execution::get(client, &id).await?;
-    let gate = open_gate(&execution, request)?;
+    let gate = match open_gate(&execution, request) {
+        Ok(gate) => gate,
+        Err(error) => return Err(explained(error, &id, request, client).await),
+    };
     let Some(token) = &gate.token else { return Err(no_approver(client, gate).await?) };
     announce(&gate.prompt, &gate.items);
     send(client, &id, gate, token, request.decision, &request.words).await
+}
+
+/// Replaces the error of a gate that is not open by the server's reason. A server of an older release gives none.
+async fn explained(error: CliError, id: &str, request: &DecideRequest<'_>, client: &Client) -> CliError {
+    let Some(step) = request.step.filter(|_| error.failure.code == "no_open_gate") else { return error };
+    let of_step = route(&["api", "approvals", &format!("{id}:{step}")], &[]);
+    let why = match client.get(&of_step).await {
+        Err(why) if why.is("NOT_FOUND") => why.cli_error.failure,
+        _ => return error,
+    };
+    let Some(reason) = why.details.get("approval").and_then(Value::as_text) else { return error };
+    let wait = if reason == "not_yet_open" { wait_for_it(request) } else { String::new() };
+    let code = if matches!(reason, "decided" | "expired") { "not_open" } else { "no_open_gate" };
+    let mut words = why.message.chars();
+    let first = words.next().map(|first| first.to_ascii_lowercase().to_string()).unwrap_or_default();
+    CliError::contract(code, format!("{first}{}{wait}", words.as_str()))
 }
 
 /// Sends a decision, without retries: a repeated decision could apply to the gate of a later round.
@@ -87,11 +107,7 @@ fn open_gate<'a>(execution: &'a Execution, request: &DecideRequest<'_>) -> Resul
         CliError::bad_input("several_gates", message)
     };
     if all.is_empty() {
-        let status = execution.listed.status.name();
-        return Err(CliError::contract(
-            "no_open_gate",
-            format!("`{}` has no open approval: its status is {status}", request.name),
-        ));
+        return Err(none_open(execution.listed.status, request));
     }
     let Some(step) = request.step else {
         return if let [only] = all.as_slice() { Ok(only) } else { Err(several(&all)) };

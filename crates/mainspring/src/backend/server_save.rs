@@ -4,6 +4,7 @@ use std::path::Path;
 
 use mainspring_kernel::{
     definition::read,
+    diagnostic::UNKNOWN_WORKFLOW,
     value::{Map, Value},
 };
 
@@ -12,16 +13,25 @@ use crate::{
     context::Context,
     definitions::{compiled, list, print_remote, syntax_of},
     error::CliError,
+    paths::workflows_in,
     read_limited,
 };
 
-/// Saves the definition of a file under a slug. Returns the saved workflow, or `None` if the definition is invalid.
+/// True for the warning about a workflow that the server does not have yet, and that has a file in a folder.
+fn is_about_file_of(warning: &Value, folder: &Path) -> bool {
+    let text = |key: &str| warning.get(key).and_then(Value::as_text).unwrap_or_default();
+    let names = |name: &String| text("message").contains(&format!("\"{name}\""));
+    text("code") == UNKNOWN_WORKFLOW && workflows_in(folder).iter().any(names)
+}
+
+/// Saves the definition of a file under a slug. With `of_folder`, all files of this folder are saved one after another. Returns the saved workflow, or `None` if the definition is invalid.
 /// Diagnostics and the server's warnings are printed here.
 pub(crate) async fn saved(
     file: &Path,
     slug: Option<&str>,
     client: &Client,
     context: &Context,
+    of_folder: Option<&Path>,
 ) -> Result<Option<Value>, CliError> {
     let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
     let Ok(document) = read(&text, syntax_of(file)) else {
@@ -42,7 +52,9 @@ pub(crate) async fn saved(
     // A repeated save of the same definition changes nothing.
     match client.post(&route, &Value::Map(body), Repeat::May).await {
         Ok(saved) => {
-            print_remote(&list(&saved, "warnings"), Some(file));
+            let mut warnings = list(&saved, "warnings");
+            warnings.retain(|warning| !of_folder.is_some_and(|folder| is_about_file_of(warning, folder)));
+            print_remote(&warnings, Some(file));
             Ok(Some(saved))
         }
         Err(error) if error.is("INVALID_DEFINITION") => {

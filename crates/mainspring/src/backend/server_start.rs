@@ -30,6 +30,7 @@ use crate::{
     context::{Context, block_on},
     definitions::{list, print_remote},
     error::{CliError, Exit},
+    idempotency::reused,
     output::{
         prompt::{PromptAnswer, ask},
         terminal::{bold, dim, print_out},
@@ -74,7 +75,7 @@ pub(super) fn start(request: &RunRequest<'_>, client: &Client, context: &Context
         let prepared = async {
             let workflow = workflow(request, client, context).await?;
             let input = input(request.input, workflow.data.get("inputSchema"))?;
-            let started = enqueue_start(request, client, &workflow, input).await?;
+            let started = enqueue_start(request, client, &workflow, input, context).await?;
             Ok::<_, CliError>((workflow, started))
         };
         let (workflow, started) = tokio::select! {
@@ -133,7 +134,7 @@ async fn workflow(request: &RunRequest<'_>, client: &Client, context: &Context) 
         return Err(save_first("a server runs workflows that are saved there, and this is a file"));
     }
     let body = if request.is_saved_first {
-        let Some(body) = saved(request.workflow, None, client, context).await? else {
+        let Some(body) = saved(request.workflow, None, client, context, None).await? else {
             return Err(CliError::bad_input("invalid_definition", "the definition is invalid, and nothing was saved"));
         };
         let of = |key: &str| body.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
@@ -173,6 +174,7 @@ async fn enqueue_start(
     client: &Client,
     workflow: &Workflow,
     input: Value,
+    context: &Context,
 ) -> Result<Started, CliError> {
     let key = request.idempotency_key.map_or_else(fresh_id, |key| Ok(key.to_string()))?;
     let body = [
@@ -194,6 +196,11 @@ async fn enqueue_start(
     })?;
     let answer = Response::new(client, "what was started", &done);
     let (id, status) = (answer.text("executionId")?, answer.text("status")?);
+    let differs = list(&done, "differs");
+    let differs: Vec<&str> = differs.iter().filter_map(Value::as_text).collect();
+    if !differs.is_empty() {
+        context.terminal.note(&shown(&reused(&key, &id, &differs.join(", "))));
+    }
     Ok(Started { id, status, existed: answer.flag("existed")?, warnings: list(&done, "warnings") })
 }
 

@@ -213,7 +213,10 @@ async fn audit(client: &Client) -> Result<Verification, CliError> {
             let (is_sound, entries) = (answer.flag("ok")?, answer.number("entries")?);
             let error = answer.maybe_text("error")?;
             if is_sound {
-                Verdict::Sound(format!("{entries} entries in the chain, head sealed, according to the server"))
+                Verdict::Sound(format!(
+                    "{} in the chain, head sealed, according to the server",
+                    counted(entries, "entry", "entries")
+                ))
             } else {
                 Verdict::Broken(error.unwrap_or_default())
             }

@@ -9,6 +9,7 @@ use mainspring_engine::{Engine, EngineError, StartAnswer, inbox, journal_loader:
 use mainspring_kernel::{
     json,
     plan::Plan,
+    state::State,
     value::{Map, Value},
 };
 use mainspring_store::{ExecutionRow, Origin, Store};
@@ -69,10 +70,12 @@ pub(super) async fn attached(
     yes: bool,
     context: &Context,
 ) -> Result<Exit, CliError> {
-    let title = title(&request);
+    let (title, key) = (title(&request), request.idempotency_key.clone());
     let StartAnswer { execution, existed, .. } = engine.start(request).await?;
     if existed {
-        fingerprint.check(&engine.state(execution)?, OTHERWISE)?;
+        let state = engine.state(execution)?;
+        fingerprint.check(&state, OTHERWISE)?;
+        note_reuse(fingerprint, key.as_deref(), &state, context);
     }
     engine.activate(execution);
     if !context.global.json {
@@ -84,6 +87,13 @@ pub(super) async fn attached(
     let gates = if yes { Gates::Approve } else { Gates::Ask };
     let from = if existed { From::Now } else { From::Frame(0) };
     follow(engine, execution, gates, from, context).await
+}
+
+/// Says so if an idempotency key has started an execution with another request.
+fn note_reuse(fingerprint: &RequestFingerprint, key: Option<&str>, state: &State, context: &Context) {
+    if let Some(note) = fingerprint.reuse(key, state) {
+        context.terminal.note(&shown(&note));
+    }
 }
 
 /// A plan with another limit of calls. The limit is part of the plan that the execution pins; the hash of the
@@ -184,7 +194,9 @@ pub(super) fn enqueue(
         CliError::internal("not_taken_in", format!("enqueued, and no engine has received it yet; {}", location.help()))
     })?;
     let read = Loader::new(store, key).journal(row.key).map_err(EngineError::from)?;
-    fingerprint.check(&read.ok_or(EngineError::NoSuchExecution)?.journal.state, OTHERWISE)?;
+    let state = read.ok_or(EngineError::NoSuchExecution)?.journal.state;
+    fingerprint.check(&state, OTHERWISE)?;
+    note_reuse(fingerprint, idempotency.as_ref().map(|(_, key)| key.as_str()), &state, context);
     Ok(row)
 }
 

@@ -15,6 +15,7 @@ use mainspring_kernel::{
     journal::Verified,
     key::ExecutionKey,
     note::Note,
+    record::Purpose,
     time::rfc3339,
     value::{Map, Value},
 };
@@ -155,6 +156,7 @@ fn approval_view(read: &ReadStore, pending: &Pending) -> Result<ApprovalView, Cl
         until: open.gate.expires_at,
         default_action: open.gate.on_timeout.name().into(),
         can_be_approved: pending_approvals::are_enough(catalogue, row, open).map_err(unavailable)?,
+        form: (open.gate.purpose == Purpose::Form).then(|| open.gate.items.get("form").cloned()).flatten(),
         url: None,
     })
 }

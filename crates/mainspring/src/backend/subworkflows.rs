@@ -7,9 +7,20 @@ use std::{
 };
 
 use mainspring_engine::start_request::{endless_circle, plan_tree, starts};
-use mainspring_kernel::{limits::LINEAGE_WORKFLOWS_MAX, plan::Plan};
+use mainspring_kernel::{
+    definition::{nearest, read as read_text},
+    limits::LINEAGE_WORKFLOWS_MAX,
+    plan::Plan,
+    value::Value,
+};
 
-use crate::{context::Context, definitions::compiled, error::CliError, paths::beside};
+use crate::{
+    context::Context,
+    definitions::{compiled, syntax_of},
+    error::CliError,
+    paths::{beside, workflows_in},
+    read_limited,
+};
 
 /// Finds every workflow that a definition may start, directly or through others. Each is one of the named files,
 /// the definition itself, or `NAME.yaml` (or another extension) in the folder of its file.
@@ -85,6 +96,22 @@ pub(crate) fn check_beside(plan: &Plan, file: &Path, context: &Context) -> Resul
     Ok(children)
 }
 
+/// The maximum number of files that are read for a workflow of another file name.
+const NAMED_READ_MAX: usize = 100;
+
+/// Says so if a definition in a folder has the name in its text, and another name as a file.
+pub(crate) fn hint_of_name(name: &str, folder: &Path) -> String {
+    let mut files = workflows_in(folder).into_iter().take(NAMED_READ_MAX).filter_map(|stem| beside(&stem, folder));
+    let is_it = |file: &PathBuf| {
+        let document = read_limited::file(file).ok().and_then(|text| read_text(&text, syntax_of(file)).ok());
+        document.is_some_and(|document| document.value.get("name").and_then(Value::as_text) == Some(name))
+    };
+    match files.find(is_it) {
+        Some(file) => format!("; {} has this name: rename the file, since workflows are found by it", file.display()),
+        None => String::new(),
+    }
+}
+
 fn stem(file: &Path) -> String {
     file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -98,8 +125,11 @@ fn read(file: &Path, context: &Context) -> Result<Arc<Plan>, CliError> {
 }
 
 fn unknown(name: &str, folder: &Path) -> CliError {
+    let names = workflows_in(folder);
+    let near = nearest(name, names.iter().map(String::as_str));
+    let near = near.map_or_else(|| hint_of_name(name, folder), |near| format!("; did you mean `{near}`?"));
     let message = format!(
-        "the workflow `{name}` is to be started and there is no {name}.yaml in {}; name its file with --workflow",
+        "the workflow `{name}` is to be started and there is no {name}.yaml in {}{near}; name its file with --workflow",
         folder.display()
     );
     CliError::bad_input("unknown_workflow", message)

@@ -15,7 +15,7 @@ use crate::{
     context::Context,
     error::{CliError, Exit},
     output::terminal::{bold, print_out, status},
-    output::text::{paragraph, shown},
+    output::text::{counted, paragraph, shown},
 };
 
 /// Verify exported audit logs
@@ -62,10 +62,16 @@ fn open(file: &Path) -> Result<Box<dyn BufRead>, CliError> {
 fn tell(found: &Result<Proof, String>) {
     match found {
         Ok(Proof { organization, entries, head: None, .. }) => {
-            print_out!("{} {}  {entries} entries: nothing to prove", bold(&shown(organization)), status("ok"));
+            print_out!(
+                "{} {}  {}: nothing to prove",
+                bold(&shown(organization)),
+                status("ok"),
+                counted(*entries, "entry", "entries")
+            );
         }
         Ok(Proof { organization, entries, head: Some(head), exported_at, is_sealed }) => {
-            print_out!("{} {}  {entries} entries follow each other", bold(&shown(organization)), status("ok"));
+            let follow = counted(*entries, "entry is in the chain", "entries follow each other");
+            print_out!("{} {}  {follow}", bold(&shown(organization)), status("ok"));
             print_out!("  up to     {}, exported {}", shown(head), shown(exported_at));
             if *is_sealed {
                 print_out!("  sealed    by the installation, which has written all of it up to there");

@@ -23,7 +23,7 @@ use crate::{
     context::Context,
     error::{CliError, Exit},
     output::terminal::{bold, print_out, status},
-    output::text::{paragraph, shown},
+    output::text::{counted, paragraph, shown},
     paths,
     store_location::StoreLocation,
 };
@@ -220,9 +220,10 @@ fn wrong(proof: &Proof) -> String {
     let named = unsealed.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
     let more = if unsealed.len() > NAMED_MAX { "; …" } else { "" };
     format!(
-        "{} of {} journals do not verify: {named}{more}. `mainspring verify ID` checks one in the store",
+        "{} of {} {} not verify: {named}{more}. `mainspring verify ID` checks one in the store",
         unsealed.len(),
-        proof.executions
+        counted(proof.executions, "journal", "journals"),
+        if unsealed.len() == 1 { "does" } else { "do" }
     )
 }
 
@@ -245,7 +246,8 @@ fn answer(path: &Path, proof: &Proof, is_whole: bool, context: &Context) {
     } else {
         let word = status(if is_whole { "ok" } else { "failed" });
         let seals = if unsealed.is_some() && is_whole { ", every head sealed" } else { "" };
-        print_out!("{} {word}  {bytes} bytes, {executions} executions, every page sound{seals}", bold(&shown(&file)));
+        let size = format!("{bytes} bytes, {}", counted(*executions, "execution", "executions"));
+        print_out!("{} {word}  {size}, every page sound{seals}", bold(&shown(&file)));
         if !is_whole {
             print_out!("  {}", paragraph(&wrong(proof)));
         }

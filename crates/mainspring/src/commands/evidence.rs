@@ -125,7 +125,8 @@ fn export(execution: Option<&str>, time: Option<&str>, output: &Path, context: &
             print_out!("{} {}  signature broken at {}", bold(&shown(id)), status("failed"), shown(why));
         }
         print_not_exported(&not_exported);
-        print_out!("{}  {count} executions, {} bytes", bold(&shown(&output.display().to_string())), bytes.len());
+        let executions = counted(count as u64, "execution", "executions");
+        print_out!("{}  {executions}, {} bytes", bold(&shown(&output.display().to_string())), bytes.len());
         print_out!("{}", dim(&format!("signed with {key}")));
     }
     Ok(if broken.is_empty() && not_exported.is_empty() { Exit::Fine } else { Exit::NotSo })
@@ -234,7 +235,11 @@ fn print_checked(checked: &Result<Checked, String>, trust: Trust) {
         Err(why) => return print_out!("{}  {}", status("failed"), paragraph(why)),
     };
     for one in &checked.executions {
-        let erased = if one.erased > 0 { format!(", {} values erased", one.erased) } else { String::new() };
+        let erased = if one.erased > 0 {
+            format!(", {} erased", counted(one.erased as u64, "value", "values"))
+        } else {
+            String::new()
+        };
         let late = if one.late_receipts > 0 { format!(", {} of them late", one.late_receipts) } else { String::new() };
         let receipts = receipts_text(one.signed_receipts, one.unsigned_receipts) + &late;
         print_out!(

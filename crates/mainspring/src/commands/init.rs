@@ -17,6 +17,7 @@ use crate::{
         terminal::{dim, print_out},
         text::shown,
     },
+    server_settings::object_settings,
 };
 
 /// Write a template of a workflow with its test.
@@ -58,8 +59,23 @@ pub(crate) fn init(init: &Init, context: &Context) -> Result<Exit, CliError> {
         print_out!("wrote {}", shown(&path.display().to_string()));
     }
     let [definition, scenario] = written.map(|path| shown(&path.display().to_string()));
-    print_out!("{}", dim(&format!("next: mainspring test {scenario}; mainspring run {definition}")));
+    print_out!("{}", dim(&next_steps(&template, &definition, &scenario)));
     Ok(Exit::Fine)
+}
+
+/// The commands to type next. An agent cannot run before the settings have a model.
+fn next_steps(template: &Template, definition: &str, scenario: &str) -> String {
+    let test = format!("next: mainspring test {scenario}");
+    let settings = object_settings().ok();
+    let has_model = settings.as_ref().is_some_and(|settings| settings.models != Value::Null);
+    if has_model || !template.definition.contains("type: agent") {
+        return format!("{test}; mainspring run {definition}");
+    }
+    let file = settings.map_or_else(|| "the settings".into(), |settings| shown(&settings.path.display().to_string()));
+    format!(
+        "{test} (it needs no model)\nthen: add a model to `models` in {file} (mainspring explain settings), check it with \
+         mainspring models try NAME, and mainspring run {definition}"
+    )
 }
 
 fn list(context: &Context) {
@@ -102,8 +118,15 @@ pub(crate) fn write_file(path: &Path, text: &str, force: bool) -> Result<(), Cli
 }
 
 fn exists(path: &Path) -> CliError {
+    // A shell that redirects the output creates the file before the command begins.
+    let is_empty = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0);
+    let hint = if is_empty {
+        "; it is empty: the command writes the file itself, so do not redirect its output there"
+    } else {
+        ""
+    };
     let message =
-        format!("{} exists and was not changed; name another folder, or replace it with --force", path.display());
+        format!("{} exists and was not changed; name another folder, or replace it with --force{hint}", path.display());
     CliError::bad_input("file_exists", message)
 }
 

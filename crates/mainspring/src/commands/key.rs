@@ -10,7 +10,10 @@ use crate::{
     client::{Client, Repeat, address::route, response::Response},
     context::{Context, block_on},
     error::{CliError, Exit},
-    output::{terminal::print_out, text::shown},
+    output::{
+        terminal::print_out,
+        text::{counted, shown},
+    },
     store_location::StoreLocation,
 };
 
@@ -74,7 +77,7 @@ fn list(client: &Client, context: &Context) -> Result<Exit, CliError> {
             (!key.flag("known")?, "not in the key file of the server"),
         ];
         let words: Vec<&str> = words.into_iter().filter(|(is_so, _)| *is_so).map(|(_, word)| word).collect();
-        rows.push([shown(&key.text("id")?), format!("{} values", key.number("values")?), words.join(", ")]);
+        rows.push([shown(&key.text("id")?), counted(key.number("values")?, "value", "values"), words.join(", ")]);
     }
     print_table(&rows);
     Ok(Exit::Fine)
@@ -109,7 +112,11 @@ fn rotate(client: &Client, rows: Option<u64>, context: &Context) -> Result<Exit,
             let result = [("primary", Value::from(primary)), ("rows", total.into()), ("unreadable", unreadable.into())];
             print_out!("{}", compact(&Value::map(result)));
         } else {
-            let done = format!("{} encrypts new values; {total} rows were encrypted again", shown(&primary));
+            let done = format!(
+                "{} encrypts new values; {} encrypted again",
+                shown(&primary),
+                counted(total, "row was", "rows were")
+            );
             let left = match unreadable {
                 0 => String::new(),
                 count => format!("; {count} rows cannot be decrypted by the server, and must be set again"),
@@ -158,7 +165,10 @@ fn removal_refused(is_primary: bool, is_installation: bool, values: u64) -> Opti
     match (is_primary, is_installation, values) {
         (true, ..) => Some("it encrypts new values: `mainspring key add` and `mainspring key rotate` first".into()),
         (_, true, _) => Some("it also authenticates journals, tokens and approvals, and is never removed".into()),
-        (.., 1..) => Some(format!("{values} stored values use it: `mainspring key rotate` first")),
+        (.., 1..) => Some({
+            let used = counted(values, "stored value uses", "stored values use");
+            format!("{used} it: `mainspring key rotate` first")
+        }),
         _ => None,
     }
 }

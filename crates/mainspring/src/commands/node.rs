@@ -13,7 +13,7 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
 use mainspring_server::{
-    App, Outgoing, Settings as Served,
+    App, Configured, Outgoing, Settings as Served,
     http::rate_limit::Rates,
     services::{
         audit_marks, encryption_keys::EncryptionKeys, events::webhook_client::WebhookClient,
@@ -80,7 +80,9 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let ToolServers { executor, source, .. } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
     let runners = Some(runners::executor(&settings, &scripts, Some(&secrets)));
-    models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
+    models::mistakes(&settings)
+        .chain(period_budgets::unpriced(&settings))
+        .for_each(|mistake| context.terminal.note(&mistake));
     let changes = ProposeChange::new();
     let effect_policy = Arc::new(tool_policy::of_settings(&settings)?);
     let budgets = period_budgets::of_settings(&settings)?;
@@ -132,9 +134,7 @@ fn without_routes(
         connections_max: 1,
         oidc: None,
         marks: None,
-        effect_policy,
-        writers: None,
-        integrations: None,
+        configured: Configured { effect_policy, ..Configured::default() },
         scenarios: Some(Scenarios(Arc::new(Simulated))),
         outgoing: Outgoing {
             webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {

@@ -12,7 +12,7 @@ use crate::{
     error::{CliError, Exit},
     output::{
         terminal::{dim, print_out},
-        text::{lines_shown, shown},
+        text::{counted, lines_shown, shown},
     },
     server_settings::object_settings,
 };
@@ -74,9 +74,10 @@ fn set(rules: &[String], context: &Context) -> Result<(), CliError> {
     let body = block_on(async { Ok(client.put(&route(&["api", "policy"], &[]), &body).await?) })?;
     match context.global.json {
         true => print_out!("{}", compact(&body)),
-        false => context
-            .terminal
-            .note(&format!("{} rules are set; executions that start from now on have them", rules.len())),
+        false => context.terminal.note(&format!(
+            "{} set; executions that start from now on have them",
+            counted(rules.len() as u64, "rule is", "rules are")
+        )),
     }
     Ok(())
 }

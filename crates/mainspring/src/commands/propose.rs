@@ -17,7 +17,7 @@ use crate::{
     output::{
         review::print,
         terminal::{bold, dim, print_out},
-        text::{paragraph, shown},
+        text::{counted, paragraph, shown},
     },
     read_limited,
 };
@@ -77,7 +77,8 @@ fn print_written(created: &Value) {
         print_out!("{}", paragraph(&text(&change, "rationale")));
     }
     let (calls, tokens) = (number("calls"), number("inputTokens").saturating_add(number("outputTokens")));
-    let by = format!("written by {} in {calls} answers, {tokens} tokens", text(written, "model"));
+    let (calls, tokens) = (counted(calls, "answer", "answers"), counted(tokens, "token", "tokens"));
+    let by = format!("written by {} in {calls}, {tokens}", text(written, "model"));
     print_out!("{}", dim(&shown(&by)));
 }
 

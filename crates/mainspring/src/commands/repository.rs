@@ -26,11 +26,12 @@ use self::{
 use crate::{
     client::{Client, Repeat, address::route, response::Response},
     context::{Context, block_on},
+    definitions::list,
     error::{CliError, Exit},
     output::{
         review::rated,
         terminal::{bold, dim, print_out},
-        text::shown,
+        text::{counted, shown},
     },
 };
 
@@ -144,6 +145,7 @@ pub(crate) fn diff(diff: &Diff, context: &Context) -> Result<Exit, CliError> {
     let client = context.global.client_of("diff")?;
     let Some(local) = Local::read(&diff.folder, context)? else { return Ok(Exit::BadInput) };
     let remote = Remote::read(&client, &local)?;
+    definitions::note_unknown(&local.definitions, &remote.definitions, context);
     let changes = changes(&local, &remote, (true, false))?;
     print(&changes, local.definitions.len(), context, true);
     Ok(if changes.is_empty() { Exit::Fine } else { Exit::NotSo })
@@ -158,19 +160,28 @@ pub(crate) fn apply(apply: &Apply, context: &Context) -> Result<Exit, CliError> 
         return propose(&client, &local, &remote, &changes, context);
     }
     print(&changes, local.definitions.len(), context, apply.prune);
+    if apply.dry_run {
+        definitions::note_unknown(&local.definitions, &remote.definitions, context);
+    }
     if apply.dry_run || changes.is_empty() {
         return Ok(Exit::Fine);
     }
     let body = sync_body(&local, &remote, &changes, apply.prune)?;
+    triggers::note_warnings(&list(&body, "triggers"), context);
     // A repeated request finds another state than the compared one, and changes nothing.
     let saved =
         block_on(async { Ok(client.post(&route(&["api", "workflows", "sync-all"], &[]), &body, Repeat::May).await?) })?;
+    definitions::print_outside(&saved);
     if !context.global.json {
         let deleted = Response::new(&client, "saved workflows", &saved).list("deleted")?.len();
         let others = changes.iter().filter(|change| change.kind != Kind::Workflow).count();
-        let others = if others > 0 { format!(", made {others} other changes") } else { String::new() };
-        let saved = local.definitions.len();
-        print_out!("{}", dim(&format!("saved {saved} workflows, deleted {deleted}{others}, in one transaction")));
+        let others = if others > 0 {
+            format!(", made {}", counted(others as u64, "other change", "other changes"))
+        } else {
+            String::new()
+        };
+        let saved = counted(local.definitions.len() as u64, "workflow", "workflows");
+        print_out!("{}", dim(&format!("saved {saved}, deleted {deleted}{others}, in one transaction")));
     }
     Ok(Exit::Fine)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Save {
 
 pub(crate) fn save(save: &Save, context: &Context) -> Result<Exit, CliError> {
     let client = context.global.client_of("save")?;
-    let body = block_on(saved(&save.file, save.slug.as_deref(), &client, context))?;
+    let body = block_on(saved(&save.file, save.slug.as_deref(), &client, context, None))?;
     let Some(body) = body else { return Ok(Exit::BadInput) };
     let answer = Response::new(&client, "a workflow", &body);
     let (slug, version, hash) = (answer.maybe_text("slug")?, answer.text("version")?, answer.text("workflowHash")?);

@@ -19,7 +19,7 @@ use crate::{
     context::Context,
     error::{CliError, Exit},
     output::terminal::{dim, print_err, print_out, status, waits},
-    output::text::{one_line, shown},
+    output::text::{counted, one_line, shown},
 };
 
 /// Run scenarios on simulated nodes with injected faults
@@ -145,15 +145,22 @@ fn run(simulated: &Simulated, sim: &Sim, context: &Context) -> bool {
     if !context.global.json {
         let word = if failed == 0 { status("ok") } else { status("failed") };
         let seeds = sim.seeds.end - sim.seeds.start;
-        let counts = format!("{seeds} seeds, {executions} executions, {calls} calls");
+        let counts = format!("{}, {}", counted(seeds, "seed", "seeds"), executions_and_calls(executions, calls));
         let file = shown(&simulated.file.display().to_string());
         print_out!("{word}  {}  {}", shown(&simulated.name), dim(&format!("{counts}, {file}")));
         for (step, times) in &repeated {
-            let what = format!("`{step}` was called again {times} times after it had succeeded, because a node died");
+            let what = format!(
+                "`{step}` was called again {} after it had succeeded, because a node died",
+                counted(*times, "time", "times")
+            );
             print_out!("      {} {}", waits("note:"), one_line(&what));
         }
     }
     failed == 0
+}
+
+fn executions_and_calls(executions: u64, calls: u64) -> String {
+    format!("{}, {}", counted(executions, "execution", "executions"), counted(calls, "call", "calls"))
 }
 
 fn show_seed(report: &SeedReport, simulated: &Simulated, sim: &Sim, context: &Context) {
@@ -175,7 +182,7 @@ fn show_seed(report: &SeedReport, simulated: &Simulated, sim: &Sim, context: &Co
         return print_out!("{}", compact(&line));
     }
     if holds && sim.verbose {
-        print_out!("      seed {}: {} executions, {} calls", report.seed, report.executions, report.calls);
+        print_out!("      seed {}: {}", report.seed, executions_and_calls(report.executions, report.calls));
     }
     if holds {
         return;

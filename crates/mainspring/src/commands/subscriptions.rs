@@ -15,7 +15,7 @@ use crate::{
     error::{CliError, Exit},
     output::{
         terminal::{bold, dim, print_out},
-        text::shown,
+        text::{counted, shown},
     },
 };
 
@@ -295,7 +295,7 @@ fn show(client: &Client, subscription: &Value, context: &Context) -> Result<Exit
     if subscription.get("workflows").is_some_and(|workflows| *workflows != Value::Null) {
         answer.texts("workflows")?.iter().for_each(|workflow| line("workflow", workflow));
     }
-    line("waiting", &format!("{} executions", answer.number("waitingExecutions")?));
+    line("waiting", &counted(answer.number("waitingExecutions")?, "execution", "executions"));
     let of = |key: &str| subscription.get(key).filter(|value| **value != Value::Null);
     if of("lastFailure").is_some() {
         let failure = answer.object("lastFailure", "a failed attempt")?;

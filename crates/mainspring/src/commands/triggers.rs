@@ -414,6 +414,10 @@ fn show(client: &Client, trigger: &Value, context: &Context) -> Result<Exit, Cli
         line("stopped", &answer.object("stopped", "the reason of a stop")?.text("message")?);
     }
     show_prompts(&answer, trigger)?.iter().for_each(|(name, text)| line(name, text));
+    // A server of an older release gives none.
+    for warning in trigger.get("warnings").and_then(Value::as_list).unwrap_or_default() {
+        context.terminal.note(&format!("warning: {}", shown(warning.as_text().unwrap_or_default())));
+    }
     Ok(Exit::Fine)
 }
 

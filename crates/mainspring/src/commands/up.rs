@@ -14,9 +14,9 @@ use mainspring_effects::{
     shell::contain::{Scripts, remove_workspace},
 };
 use mainspring_engine::{Engine, EngineScope, clock::now_ms, limits::FILES_KEPT};
-use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
+use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{
-    App, Outgoing, Settings as Served,
+    App, Configured, Outgoing, Settings as Served,
     auth::oidc,
     resources::{
         Organization,
@@ -56,7 +56,7 @@ use crate::{
     error::{CliError, Exit},
     evaluator::evaluator,
     integrations::OfSettings,
-    models,
+    known_names, models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
     period_budgets,
@@ -150,10 +150,12 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     let secrets = NodeSecrets::of(&settings.objects)?;
-    let (mut rules, effect_policy, writers, integrations) = rules(settings, &scripts, &secrets)?;
+    let (mut rules, configured) = rules(settings, &scripts, &secrets)?;
     let changes = ProposeChange::new();
     rules.changes = Some(changes.clone());
-    models::mistakes(&settings.objects).for_each(|mistake| terminal.note(&mistake));
+    models::mistakes(&settings.objects)
+        .chain(period_budgets::unpriced(&settings.objects))
+        .for_each(|mistake| terminal.note(&mistake));
     let location = StoreLocation::of(global)?;
     let engine = match &location {
         StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,
@@ -164,10 +166,8 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     engine.limit_effects(settings.effects_at_a_time);
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let orchestrators = orchestrators(settings, &secrets)?;
-    let rules = (effect_policy, writers);
-    let mut served = served(settings, base.clone(), (marks.clone(), keys), rules)?;
+    let mut served = served(settings, base.clone(), (marks.clone(), keys), configured)?;
     served.outgoing.orchestrators = orchestrators;
-    served.integrations = Some(Arc::new(Integrated::new(Box::new(integrations))));
     let app = App::new(engine.clone(), evaluator(), served);
     changes.bind(&app);
     // Without the classes of its tools, a trusted server would be asked about.
@@ -259,12 +259,8 @@ fn open_console(app: &App, base: &str, opens: bool, context: &Context) -> Result
     Ok(())
 }
 
-/// The rules for effects, the policy for calls, the models that write proposals, and the tool servers and models to check.
-fn rules(
-    settings: &Settings,
-    scripts: &Scripts,
-    secrets: &Arc<NodeSecrets>,
-) -> Result<(Rules, Arc<EffectPolicy>, Writers, OfSettings), CliError> {
+/// The rules for effects, and the parts of the settings file that the server uses.
+fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> Result<(Rules, Configured), CliError> {
     let ToolServers { executor, source, list, one } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
     let agents = models::executor(&settings.objects, source, Some(secrets));
     let runners = runners::executor(&settings.objects, scripts, Some(secrets));
@@ -283,7 +279,13 @@ fn rules(
     };
     // A budget may be set while an execution runs.
     let policy = tool_policy::of_settings(&settings.objects)?.with_leases();
-    Ok((rules, Arc::new(policy), writers, integrations))
+    let configured = Configured {
+        effect_policy: Arc::new(policy),
+        known_names: known_names::of_settings(&settings.objects),
+        writers: Some(Arc::new(writers)),
+        integrations: Some(Arc::new(Integrated::new(Box::new(integrations)))),
+    };
+    Ok((rules, configured))
 }
 
 /// The settings of the HTTP server.
@@ -291,7 +293,7 @@ fn served(
     settings: &Settings,
     base: String,
     (marks, encryption_keys): (Arc<audit_marks::Marks>, Arc<EncryptionKeys>),
-    (effect_policy, writers): (Arc<EffectPolicy>, Writers),
+    configured: Configured,
 ) -> Result<Served, CliError> {
     Ok(Served {
         base,
@@ -302,9 +304,7 @@ fn served(
         connections_max: connections_max(settings.effects_at_a_time),
         oidc: settings.oidc.clone().map(provider).transpose()?,
         marks: Some(marks),
-        effect_policy,
-        writers: Some(Arc::new(writers)),
-        integrations: None,
+        configured,
         scenarios: Some(Scenarios(Arc::new(Simulated))),
         outgoing: Outgoing {
             webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions {

@@ -7,14 +7,14 @@ use mainspring_engine::envelope;
 use mainspring_kernel::{definition::Compiled, diagnostic::Diagnostic, json::compact, plan::Plan, value::Value};
 
 use crate::{
-    backend::subworkflows::check_beside,
+    backend::subworkflows::{check_beside, hint_of_name},
     client::{Repeat, address::route, response::Response},
     context::{Context, block_on},
     definitions::{compiled, list, print_remote},
     error::{CliError, Exit},
     output::{
         terminal::{bold, dim, print_err, print_out, status},
-        text::shown,
+        text::{counted, shown},
     },
     read_limited,
     tool_policy::{is_permitted, note_unclassified, of_machine, warn_of_flows},
@@ -60,7 +60,7 @@ pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, C
         // A step with `forEach` is two steps of the plan, and an agent with tools has three more inside of it.
         let is_written = |step: &u32| !plan.is_body_of_each(*step) && plan.agent_part(*step).is_none();
         let written = (0..plan.steps.len() as u32).filter(is_written).count();
-        let steps = if written == 1 { "1 step".to_string() } else { format!("{written} steps") };
+        let steps = counted(written as u64, "step", "steps");
         print_out!(
             "{} {} {}",
             bold(&name),
@@ -76,10 +76,10 @@ pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, C
 fn children(plan: &Plan, file: &Path, context: &Context) -> Result<Option<usize>, CliError> {
     let children = check_beside(plan, file, context)?;
     for name in children.missing.iter().take(MISSING_SHOWN_MAX) {
-        let name = shown(name);
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (hint, name) = (shown(&hint_of_name(name, folder)), shown(name));
         let message = format!(
-            "`{name}` is started and not checked: there is no {name}.yaml in {}; a server may have it",
+            "`{name}` is started and not checked: there is no {name}.yaml in {}; a server may have it{hint}",
             shown(&folder.display().to_string())
         );
         context.terminal.note(&message);

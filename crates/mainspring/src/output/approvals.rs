@@ -1,6 +1,6 @@
 //! Open approvals, as lines or as JSON.
 
-use mainspring_kernel::{json::compact, time::rfc3339, value::Value};
+use mainspring_kernel::{form::Form, json::compact, time::rfc3339, value::Value};
 
 use super::{
     terminal::{bold, dim, print_out},
@@ -33,6 +33,8 @@ pub(crate) struct ApprovalView {
     /// True if enough approvers exist to reach the count; `None` outside of organizations, where everyone with
     /// access to the store may decide.
     pub(crate) can_be_approved: Option<bool>,
+    /// The schema of the form that a tool server asks for.
+    pub(crate) form: Option<Value>,
     /// The approval page of the server.
     pub(crate) url: Option<String>,
 }
@@ -82,6 +84,7 @@ impl ApprovalView {
             ("timeoutAt", rfc3339(self.until).into()),
             ("defaultAction", self.default_action.as_str().into()),
             ("canBeApproved", self.can_be_approved.map(Value::Bool).unwrap_or_default()),
+            ("form", self.form.clone().unwrap_or_default()),
             ("url", self.url.as_deref().into()),
         ])
     }
@@ -99,11 +102,21 @@ impl ApprovalView {
         if let Some(url) = &self.url {
             print_out!("  {}", dim(&shown(url)));
         }
+        let form = self.form.as_ref().and_then(|schema| Form::of_schema(schema).ok());
+        for field in form.iter().flat_map(|form| &form.fields) {
+            let required = if field.is_required { ", required" } else { "" };
+            print_out!(
+                "  field {}: {}",
+                shown(&field.name),
+                paragraph(&format!("{}{required}", field.kind.expected()))
+            );
+        }
+        let content = form.map(|form| format!(" --content {}", quoted(&compact(&form.sample())))).unwrap_or_default();
+        let (execution, step) = (word(&self.execution), word(&self.step));
         print_out!(
             "  {}",
             dim(&shown(&format!(
-                "mainspring approve {0} --step {1}    or    mainspring deny {0} --step {1}",
-                self.execution, self.step
+                "mainspring approve {execution} --step {step}{content}    or    mainspring deny {execution} --step {step}"
             )))
         );
     }
@@ -126,6 +139,17 @@ impl ApprovalView {
         };
         if self.count > 1 { format!("{who}; {} of {} have approved", self.approved_by.len(), self.count) } else { who }
     }
+}
+
+/// A word of a command: quoted if a shell would read it as something else.
+fn word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) { text.into() } else { quoted(text) }
+}
+
+/// A text in single quotes, as a shell reads it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn past(decision: &str) -> &str {

@@ -11,7 +11,7 @@ use mainspring_kernel::{
 
 use super::{
     execution_view::ExecutionView,
-    text::{one_line, shown},
+    text::{counted, one_line, shown},
 };
 
 /// Maximum characters of the output, of a message, and number of listed failures and gates. Their sum stays below the
@@ -67,7 +67,7 @@ pub(crate) fn text(view: &ExecutionView) -> String {
     }
     let more = failed(view).count().saturating_sub(LISTED_MAX);
     if more > 0 {
-        lines.push(format!("failed: {more} more attempts"));
+        lines.push(format!("failed: {}", counted(more as u64, "more attempt", "more attempts")));
     }
     for gate in summary.gates.iter().take(LISTED_MAX) {
         let (path, prompt) = (cut(&gate.path, NAME_CHARS_MAX), cut(&one_line(&gate.prompt), MESSAGE_CHARS_MAX));

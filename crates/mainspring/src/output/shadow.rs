@@ -4,7 +4,7 @@ use mainspring_kernel::value::Value;
 
 use super::{
     terminal::{BAD, GOOD, WAITS, bold, dim, paint, print_out},
-    text::{cut, one_line, shown},
+    text::{counted, cut, one_line, shown},
 };
 
 /// Characters of a value in a difference.
@@ -29,7 +29,10 @@ pub(crate) fn print(report: &Value) {
         let total = execution.get("differencesTotal").and_then(Value::as_u64).unwrap_or_default();
         let listed = list(&execution, "differences").len() as u64;
         if total > listed {
-            print_out!("  {}", dim(&format!("… and {} more differences", total - listed)));
+            print_out!(
+                "  {}",
+                dim(&format!("… and {}", counted(total - listed, "more difference", "more differences")))
+            );
         }
         let not_reached = execution.get("notReached").and_then(Value::as_u64).unwrap_or_default();
         if not_reached > 0 {

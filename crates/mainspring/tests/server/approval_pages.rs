@@ -80,7 +80,8 @@ fn the_approval_page_shows_the_request_and_decides() {
         assert_eq!(ended.text_at("status"), "completed");
         let steps = ours.owner.get(&format!("/api/executions/{id}/steps")).expect(200);
         assert!(steps.text.contains("approve by ada: looks good"), "{steps:?}");
-        send(&browser, &body).expect(404);
+        let late = send(&browser, &body).expect(409);
+        assert!(late.text.contains("was already decided: approved by ada"), "{late:?}");
         assert!(browser.get(&link).expect(404).text.contains("Nothing waits here"));
         let (other, link) = asking(&ours.owner, "r2");
         let token = hidden(&browser.get(&link).expect(200), "resumeToken").unwrap();

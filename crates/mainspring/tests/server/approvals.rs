@@ -88,7 +88,12 @@ fn a_denial_cancels() {
             (ended.text_at("status"), ended.text_at("errorCode")),
             ("cancelled".into(), "approval_denied".into())
         );
-        owner.post(&format!("/api/approvals/{name}/decide"), &body).expect(404);
+        let late = owner.post(&format!("/api/approvals/{name}/decide"), &body).expect(409);
+        let why = late.text_at("error");
+        assert!(why.contains("`gate` was already decided: denied by") && why.contains("cancelled"), "{late:?}");
+        assert_eq!(of(&of(&late.json(), "details"), "approval"), "decided".into(), "{late:?}");
+        let shown = owner.get(&format!("/api/approvals/{name}")).expect(404);
+        assert!(shown.text_at("error").contains("already decided"), "{shown:?}");
     });
 }
 
@@ -247,7 +252,9 @@ fn local_commands_are_audited() {
     everywhere(|place| {
         let mut server = place.start();
         let (owner, token) = (server.owner(), server.token.clone().unwrap());
-        save(&owner, "ship", gate(&[]));
+        let waits = [("id", Value::from("go")), ("type", "signal".into()), ("signal", "go".into())];
+        let steps = gate(&[]).as_list().unwrap().iter().cloned().chain([Value::map(waits)]).collect::<Vec<_>>();
+        save(&owner, "ship", Value::List(steps));
         let (posted, cancelled, direct) = (asking(&owner, "r1"), asking(&owner, "r2"), asking(&owner, "r3"));
         let Some(mut approve) = place.command(&["approve", &posted, "--reason", "from here"]) else { return };
         let done = approve.output().unwrap();

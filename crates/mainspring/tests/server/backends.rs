@@ -142,7 +142,11 @@ fn every_command(backend: &Backend) -> Vec<(&'static str, BTreeSet<String>)> {
     let Some(Value::List(open)) = page.get("approvals") else { panic!("{page:?}") };
     assert_eq!((open.len(), text(&open[0], "executionId"), text(&open[0], "stepId")), (1, id.clone(), "ask".into()));
     shapes.extend([("approvals", keys(&page)), ("approval", keys(&open[0]))]);
-    backend.refused(&["approve", &id, "--step", "nowhere"], 20, &["no gate is open at `nowhere`; open are: ask"]);
+    backend.refused(
+        &["approve", &id, "--step", "nowhere"],
+        20,
+        &["there is no approval `nowhere` in this execution; open now: `ask`"],
+    );
     let approved = backend.fine(&["approve", &id, "--reason", "checked"]);
     assert!(approved.stdout.starts_with("Ship for Ada?\n"), "{}: {approved:?}", backend.name);
     backend.settled(&id, "completed");

@@ -236,7 +236,11 @@ fn denials_signals_and_cancels_reach_the_execution() {
         |name: &str| owner.call(&["run", name, "--detach", "--json", "--var", "name=Ada"]).text("executionId");
     let denied = started("ship");
     owner.fine(&["tail", &denied]);
-    owner.refused(&["deny", &denied, "--step", "nowhere"], 20, &["no gate is open at `nowhere`; open are: ask"]);
+    owner.refused(
+        &["deny", &denied, "--step", "nowhere"],
+        20,
+        &["there is no approval `nowhere` in this execution; open now: `ask`"],
+    );
     owner.fine(&["deny", &denied, "--step", "ask"]);
     assert_eq!(status(&denied), "cancelled");
     let cancelled = started("waits");

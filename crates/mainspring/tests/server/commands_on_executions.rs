@@ -167,12 +167,31 @@ fn a_signal_beyond_the_limit_is_refused() {
     // The header of a text of this length takes five bytes.
     let largest = Value::from("x".repeat(SIGNAL_BYTES_MAX - 5));
     for number in 0..SIGNALS_KEPT_BYTES_MAX / SIGNAL_BYTES_MAX {
-        signal(&owner, &id, &format!("s{number}"), "other", largest.clone()).expect(200);
+        signal(&owner, &id, &format!("s{number}"), "stop", largest.clone()).expect(200);
     }
     let refused = signal(&owner, &id, "more", "stop", Value::Null).expect(409);
     assert!(refused.text_at("error").contains("as many signals as it may"), "{refused:?}");
-    signal(&owner, &id, "s0", "other", Value::Null).expect(200);
+    signal(&owner, &id, "s0", "stop", Value::Null).expect(200);
     signal(&owner, &id, "awaited", "go", Value::Null).expect(200);
+}
+
+/// A signal for which no step ever waits is a typing error; one whose step has not begun is kept.
+#[test]
+fn a_signal_of_a_wrong_name_is_refused_with_the_right_one() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        save(&owner, "waits", waits());
+        let id = begin(&owner, "waits", "r1");
+        let refused = signal(&owner, &id, "s1", "stpo", Value::Null).expect(409);
+        assert!(refused.text_at("error").contains("did you mean `stop`?"), "{refused:?}");
+        let other = signal(&owner, &id, "s1", "elsewhere", Value::Null).expect(409);
+        assert!(other.text_at("error").contains("its steps wait for `go`, `stop`"), "{other:?}");
+        signal(&owner, &id, "s1", "stop", Value::Null).expect(200);
+        signal(&owner, &id, "s2", "go", Value::Null).expect(200);
+        let ended = owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+        assert_eq!(ended.text_at("status"), "completed", "the early signal was kept");
+    });
 }
 
 /// An act that is sent through another node's inbox is logged too.
@@ -184,7 +203,8 @@ fn requests_to_any_node_are_audited() {
         let owner = Organization::new(&one, "acme").owner;
         let there = owner.at(&other.address);
         let wait = [("id", Value::from("wait")), ("type", "approval".into())];
-        save(&owner, "waits", Value::List(vec![Value::map(wait)]));
+        let signal = [("id", Value::from("go")), ("type", "signal".into()), ("signal", "go".into())];
+        save(&owner, "waits", Value::List(vec![Value::map(wait), Value::map(signal)]));
         let ids: Vec<String> = (0..4)
             .map(|number| start(&owner, "waits", &format!("r{number}"), Map::new()).expect(202).text_at("executionId"))
             .collect();

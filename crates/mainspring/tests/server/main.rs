@@ -44,6 +44,7 @@ mod oidc;
 mod openapi_fuzz;
 mod orchestrator_prompts;
 mod organizations;
+mod outside;
 mod pages;
 mod pagination;
 mod permissions;

@@ -52,7 +52,7 @@ fn a_folder_is_compared_saved_proposed_and_pruned() {
     assert_eq!(proposals.iter().map(|one| one.get("slug").cloned()).collect::<Vec<_>>(), [Some("changed".into())]);
     assert_eq!(["old", "same", "changed", "new"].map(|slug| hash(&server, slug)), before, "nothing has changed");
     let applied = caller.fine(&["apply", "workflows"]);
-    assert!(applied.contains("in one transaction"), "{applied}");
+    assert!(applied.contains("saved 3 workflows, deleted 0, in one transaction"), "{applied}");
     assert_eq!((hash(&server, "old"), hash(&server, "same")), (before[0].clone(), before[1].clone()));
     assert!(hash(&server, "changed") != before[2] && hash(&server, "new").is_some());
     assert_eq!(caller.call(&["apply", "workflows", "--prune"]).exit, Some(0));

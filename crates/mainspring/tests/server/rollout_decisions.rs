@@ -239,7 +239,7 @@ fn an_unfinished_execution_of_the_candidate_holds_the_promotion() {
     let ids = candidates(owner, "w", 2);
     signal(owner, &ids[0]);
     ended(owner, &ids[0]);
-    let held = "waits: 1 executions of the candidate are unfinished";
+    let held = "waits: 1 execution of the candidate is unfinished";
     // A stable execution that took longer than this one has waited holds nothing: some milliseconds pass.
     assert!((0..10_000).any(|_| verdict(owner, &rollout).starts_with(held)), "{}", verdict(owner, &rollout));
     assert_eq!(judged(&nodes), 0);

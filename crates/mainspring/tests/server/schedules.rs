@@ -23,7 +23,7 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_server::{
-    App, Outgoing, Settings,
+    App, Configured, Outgoing, Settings,
     http::rate_limit::Rates,
     serve,
     services::{
@@ -85,9 +85,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         connections_max: 64,
         oidc: None,
         marks: None,
-        effect_policy: Arc::default(),
-        writers: None,
-        integrations: None,
+        configured: Configured::default(),
         scenarios,
         outgoing: Outgoing { webhooks, orchestrators },
         encryption_keys: Arc::new(EncryptionKeys::of_installation(KEY)),

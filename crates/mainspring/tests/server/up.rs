@@ -40,7 +40,13 @@ fn one_server_runs_per_folder_and_the_owner_is_permanent() {
     assert_eq!(exit, Some(0));
     server.client(token.trim()).get("/api/me").expect(200);
     let unknown = call(folder.path(), &["token", "nobody", "--dir", data], &[]);
-    assert!(unknown.0 == Some(10) && unknown.2.contains("no such member"), "{unknown:?}");
+    assert!(unknown.0 == Some(10) && unknown.2.contains("no member `nobody`"), "{unknown:?}");
+    assert!(unknown.2.contains("organization `default`. Its members are `owner`"), "{unknown:?}");
+    let elsewhere = call(folder.path(), &["token", "--organization", "acme", "--dir", data], &[]);
+    assert!(elsewhere.2.contains("no organization `acme`. There are `default`"), "{elsewhere:?}");
+    let body = Value::map([("name", "ci"), ("userId", "nobody")].map(|(key, value)| (key, Value::from(value))));
+    let refused = server.owner().post("/api/tokens", &body).expect(404).text_at("error");
+    assert!(refused.contains("no member `nobody` in this organization"), "{refused}");
     assert_eq!(server.stop(), Some(0));
     let again = Server::start(folder.path());
     assert_eq!(again.token, None);

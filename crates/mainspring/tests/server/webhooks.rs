@@ -88,6 +88,29 @@ fn a_signature_is_verified_over_the_raw_bytes() {
 }
 
 #[test]
+fn a_short_secret_is_saved_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "w1", echo());
+    let warnings = |reply: &Reply| {
+        let body = reply.json();
+        let listed = body.get("warnings").and_then(Value::as_list).expect("warnings").to_vec();
+        listed.iter().map(|text| text.as_text().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    let config = |secret: &str| format!(r#"{{"type": "webhook", "path": "p", "secret": "{secret}"}}"#);
+    let made = create(&owner, "w1", &config("123456789012345"), MAPPED).expect(201);
+    assert!(warnings(&made)[0].contains("fewer than 16 bytes") && warnings(&made)[0].contains("openssl"), "{made:?}");
+    let path = format!("/api/triggers/{}", made.text_at("id"));
+    assert_eq!(warnings(&owner.get(&path).expect(200)), [] as [&str; 0], "a read does not open the secrets");
+    let change =
+        |config: &str| owner.send("PATCH", &path, &[], Some(&format!(r#"{{"config": {config}}}"#))).expect(200);
+    assert_eq!(warnings(&change(&config("1234567890123456"))), [] as [&str; 0]);
+    let both = r#"{"type": "webhook", "path": "p", "secrets": ["a", "b", "1234567890123456"]}"#;
+    assert!(warnings(&change(both))[0].starts_with("2 secrets have"), "the stored one is replaced");
+}
+
+#[test]
 fn a_delivery_without_an_id_is_recognized_by_its_content() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());

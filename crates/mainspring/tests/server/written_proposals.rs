@@ -316,7 +316,7 @@ fn a_credential_that_is_revoked_during_a_call_proposes_nothing() {
         let refused = write(&caller, "w", &[("model", name)]).expect(401);
         let why = refused.text_at("error");
         assert!(
-            why.contains("after 1 calls of a model") && why.contains("revoked or has expired"),
+            why.contains("after 1 call of a model") && why.contains("revoked or has expired"),
             "{name}: {refused:?}"
         );
         assert_eq!((proposals(&owner, "w"), model.model.count()), (0, 1), "{name}: one call and no proposal");
@@ -358,7 +358,7 @@ fn the_command_proposes_from_prose() {
     let proposed = run(&["propose", "w", "Wait longer."]);
     assert_eq!(proposed.exit, Some(0), "{proposed:?}");
     for part in
-        ["Waits longer.", "One millisecond", "risk: low", "written by m in 1 answers, 15 tokens", "approve w pr-"]
+        ["Waits longer.", "One millisecond", "risk: low", "written by m in 1 answer, 15 tokens", "approve w pr-"]
     {
         assert!(proposed.stdout.contains(part), "{part}: {proposed:?}");
     }

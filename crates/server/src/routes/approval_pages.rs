@@ -81,7 +81,7 @@ async fn show(
         let (PathParams(id), _) = (named?, asked?);
         let asker = caller.clone();
         app.run(move |app| {
-            let (row, open) = found(app, &asker, &id)?;
+            let (row, open) = found(app, &asker, &id, Code::NotFound)?;
             let are_enough = Members::of(app, &asker).are_enough(&row, &open)?;
             Ok((row, open, are_enough))
         })
@@ -133,7 +133,7 @@ async fn decide(
         };
         let token = token.unwrap_or_default();
         let asker = caller.clone();
-        let (row, open) = app.run(move |app| found(app, &asker, &id)).await?;
+        let (row, open) = app.run(move |app| found(app, &asker, &id, Code::Conflict)).await?;
         let fits = Hash::of(open.token.as_bytes()).equals_in_constant_time(&Hash::of(token.as_bytes()));
         if !fits && may_decide(&caller, &row, &open) {
             let message = "The approval has changed since the page was shown: open the link again and read it.";

@@ -1,14 +1,17 @@
 //! Open approvals: lists them and decides at them.
 
 use axum::{Json, extract::State};
-use mainspring_engine::execution_tree::OpenGate;
+use mainspring_engine::{
+    closed_gate::{ClosedGate, open_now},
+    execution_tree::OpenGate,
+};
 use mainspring_kernel::{decide::Words, key::ExecutionKey};
 use mainspring_store::{ExecutionRow, GateRow};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::execution_commands::{CommandResult, decide as decide_at};
+use super::execution_commands::{CommandResult, capitalized, decide as decide_at};
 use crate::{
     app::App,
     auth::{
@@ -24,9 +27,12 @@ use crate::{
     },
     services::{
         approvers::{Approver, Members},
-        execution_view::{approval_id, decide_url, gate, read_details},
+        execution_view::{ExecutionDetails, approval_id, decide_url, gate, read_details},
     },
 };
+
+/// Most open approvals of an execution in the details of an error.
+const OPEN_LISTED_MAX: usize = 50;
 
 /// Path prefix of the approval pages.
 pub(super) const PAGE_PREFIX: &str = "/approve/";
@@ -152,10 +158,7 @@ fn approval(
 }
 
 /// The gates of the execution itself, without those of its child executions, which are listed with the children.
-fn own<'a>(
-    row: &'a ExecutionRow,
-    details: &'a crate::services::execution_view::ExecutionDetails,
-) -> impl Iterator<Item = &'a OpenGate> {
+fn own<'a>(row: &'a ExecutionRow, details: &'a ExecutionDetails) -> impl Iterator<Item = &'a OpenGate> {
     details.tree.gates.iter().filter(|open| open.execution == row.key)
 }
 
@@ -240,14 +243,34 @@ fn cursor(text: &str) -> Result<(ExecutionKey, String, u32)> {
     Ok((key, step.to_string(), number.parse().map_err(|_| unknown())?))
 }
 
-/// The open gate with this id, if the caller may see it.
-pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Result<(ExecutionRow, OpenGate)> {
+/// The open gate with this id, if the caller may see it. The error has the code `closed` for a gate that the execution has,
+/// and that is not open.
+pub(super) fn found(app: &App, caller: &Caller, id: &str, closed: Code) -> Result<(ExecutionRow, OpenGate)> {
     let unknown = || Problem::not_found("approval that waits");
-    let (execution, _) = id.split_once(':').ok_or_else(unknown)?;
+    let (execution, gate) = id.split_once(':').ok_or_else(unknown)?;
     let row = visible_execution(app, caller, execution).map_err(|_| unknown())?;
     let details = read_details(app, &row)?;
-    let open = own(&row, &details).find(|open| approval_id(&row.id, open) == id).cloned().ok_or_else(unknown)?;
-    Ok((row, open))
+    match own(&row, &details).find(|open| approval_id(&row.id, open) == id) {
+        Some(open) => Ok((row.clone(), open.clone())),
+        None => Err(not_open(app, &row, &details, gate, closed)),
+    }
+}
+
+/// The reason for which the gate `STEP:NUMBER` is not open, with the ids of those that are.
+fn not_open(app: &App, row: &ExecutionRow, details: &ExecutionDetails, gate: &str, closed: Code) -> Problem {
+    let (step, number) = match gate.rsplit_once(':') {
+        Some((step, number)) => (step, number.parse().ok()),
+        None => (gate, None),
+    };
+    let why = match ClosedGate::find(app.engine.loader(), &details.state, step, number) {
+        Ok(why) => why,
+        Err(error) => return error.into(),
+    };
+    let open: Vec<&OpenGate> = own(row, details).take(OPEN_LISTED_MAX).collect();
+    let ids: Vec<String> = open.iter().map(|open| approval_id(&row.id, open)).collect();
+    let message = format!("{}; {}.", capitalized(&why.to_string()), open_now(open, &details.state));
+    let code = if why.is_known() { closed } else { Code::NotFound };
+    Problem::new(code, message).with(serde_json::json!({ "approval": why.name(), "open": ids }))
 }
 
 /// Get an open approval with the items to approve.
@@ -256,7 +279,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Result<(ExecutionRo
     responses((status = 200, body = Approval)))]
 async fn get(State(app): State<App>, caller: Caller, PathParams(id): PathParams<String>) -> Result<Json<Approval>> {
     app.run(move |app| {
-        let (row, open) = found(app, &caller, &id)?;
+        let (row, open) = found(app, &caller, &id, Code::NotFound)?;
         // The list is ordered: the gate follows the previous gate of its step.
         let before = (row.key, open.step.as_str(), open.gate.number.saturating_sub(1));
         let listed = app.engine.store().pending_approvals(Some(&caller.organization), Some(before), 1)?;
@@ -287,6 +310,9 @@ struct Decision {
 }
 
 /// Approve or deny an open approval.
+///
+/// One that is not open is answered with 409, and one that the execution does not have with 404. `details.approval` has the
+/// reason (`decided`, `expired`, `ended`, `not_yet_open`, `unknown`), and `details.open` the ids of those that are open.
 #[utoipa::path(post, path = "/api/approvals/{id}/decide", tag = "approvals", params(("id" = String, Path)), request_body = Decision,
     extensions(("x-permission" = json!("approvals:decide"))),
     responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
@@ -297,7 +323,7 @@ async fn decide(
     Body(body): Body<Decision>,
 ) -> Result<Json<CommandResult>> {
     let asker = caller.clone();
-    let (row, open) = app.run(move |app| found(app, &asker, &id)).await?;
+    let (row, open) = app.run(move |app| found(app, &asker, &id, Code::Conflict)).await?;
     let Decision { approve, reason, content, cancel: cancels } = body;
     let words = Words { reason, content: content.map(|content| content.0), cancels };
     decide_at(&app, &caller, row, open.token, approve, words).await.map(Json)

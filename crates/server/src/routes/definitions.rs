@@ -29,6 +29,7 @@ use crate::{
     services::{
         approvers::{CheckedDefinition, Starter, warnings},
         compile::{CompileError, compile},
+        outside::InOrganization,
         plan_cache::{allowed, asking},
         workflow_names::PendingChange,
     },
@@ -70,6 +71,9 @@ fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Docu
     let checked = CheckedDefinition { plan: &compiled.plan, asking: &asking, document, allowed: &allowed };
     let mut all = compiled.warnings.clone();
     all.extend(warnings(app, caller, &caller.user, Starter::Unknown, &PendingChange::default(), checked)?);
+    let pending = PendingChange::default();
+    let organization = InOrganization::of(app, caller, &caller.user, &pending);
+    all.extend(organization.warnings(&compiled.plan, document, &compiled.warnings));
     all.sort_by(|one, next| (one.place, &one.path).cmp(&(next.place, &next.path)));
     Ok(all)
 }

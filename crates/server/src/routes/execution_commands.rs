@@ -2,7 +2,13 @@
 //! or a message in the inbox of another node.
 
 use axum::{Json, extract::State};
-use mainspring_engine::{EngineError, clock::now_ms, execution_tree::OpenGate, journal_loader::LoadError};
+use mainspring_engine::{
+    EngineError,
+    clock::now_ms,
+    closed_gate::{ClosedGate, open_now},
+    execution_tree::OpenGate,
+    journal_loader::LoadError,
+};
 use mainspring_kernel::{
     cbor,
     decide::Words,
@@ -32,7 +38,7 @@ use crate::{
         problem::{Code, Problem, ProblemBody, Result},
     },
     resources::repository::entry,
-    services::execution_view::read_details,
+    services::execution_view::{ExecutionDetails, read_details},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -76,6 +82,9 @@ pub(super) struct CommandResult {
     /// inbox.
     pub status: String,
 }
+
+/// Most names of signals in a response.
+const SIGNALS_LISTED_MAX: usize = 50;
 
 /// Result of delivering an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,14 +208,31 @@ fn check_payload(payload: &Value) -> Result<()> {
     Err(Problem::field("payload", message))
 }
 
+/// The reason for which a resume token opens no gate: what has become of its gate, and what is open now.
+fn unfit(app: &App, details: &ExecutionDetails, token: &str) -> Problem {
+    let closed = ClosedGate::of_token(app.engine.loader(), app.engine.key(), &details.state, token);
+    let why = match closed {
+        Ok(Some(closed)) => capitalized(&closed.to_string()),
+        Ok(None) => "The token opens no gate that waits: it is wrong, used or expired".into(),
+        Err(error) => return error.into(),
+    };
+    let message = format!("{why}; {}.", open_now(&details.tree.gates, &details.state));
+    Problem::new(Code::InvalidResumeToken, message)
+}
+
+/// A message as a sentence.
+pub(super) fn capitalized(message: &str) -> String {
+    let mut chars = message.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
 /// The open gate of a resume token, if the caller may decide there.
 fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Result<OpenGate> {
     let given = Hash::of(token.as_bytes());
     let fits = |open: &OpenGate| Hash::of(open.token.as_bytes()).equals_in_constant_time(&given);
     let details = read_details(app, row)?;
     let mut waiting = details.tree.gates.iter().filter(|open| now_ms() < open.gate.expires_at);
-    let unknown = "The token opens no gate that waits: it is wrong, used or expired.";
-    let open = waiting.find(|open| fits(open)).ok_or_else(|| Problem::new(Code::InvalidResumeToken, unknown))?;
+    let Some(open) = waiting.find(|open| fits(open)) else { return Err(unfit(app, &details, token)) };
     if !may_decide(caller, row, open) {
         let message = match is_for_admins(open.gate.purpose, &open.gate.items) {
             true => {
@@ -345,7 +371,25 @@ struct Signal {
     payload: Data,
 }
 
+/// Rejects a signal for which no step ever waits: its name is probably a typing error. A journal that cannot be read here is
+/// read by the node that gets the signal.
+fn check_awaited(app: &App, execution: ExecutionKey, name: &str) -> Result<()> {
+    let Ok(state) = app.engine.state(execution) else { return Ok(()) };
+    match state.plan.refused_signal(name) {
+        None => Ok(()),
+        Some(why) => {
+            let known: Vec<&str> = state.plan.signals().into_iter().take(SIGNALS_LISTED_MAX).collect();
+            let message = format!("The signal is not kept: {why}");
+            let message = if message.ends_with('?') { message } else { format!("{message}.") };
+            Err(Problem::new(Code::Conflict, message).with(serde_json::json!({ "signals": known })))
+        }
+    }
+}
+
 /// Send a named signal to an execution. A signal that arrives before its step is buffered.
+///
+/// A signal for which no step of the execution ever waits is rejected with 409, and `details.signals` has the names for which
+/// its steps wait.
 ///
 /// A response with a status of the execution means that the signal was processed, now or by an earlier request with its
 /// id. `accepted` means that the signal is durable in the inbox. It is processed later, unless the execution ends or
@@ -364,6 +408,8 @@ async fn signal(
     check_length("name", &body.name)?;
     check_payload(&body.payload.0)?;
     let row = controlled(&app, &caller, id).await?;
+    let (key, name) = (row.key, body.name.clone());
+    app.run(move |app| check_awaited(app, key, &name)).await?;
     let detail = Value::map([("name", body.name.as_str().into())]);
     let input = Input::Signal { id: body.id, name: body.name, payload: body.payload.0 };
     let command = ExecutionCommand { execution: row.key, input, action: "execution.signal", detail };

@@ -144,8 +144,12 @@ struct ModelCheck {
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = ToolServers)))]
 async fn tool_servers(State(app): State<App>, _: Caller) -> Result<Json<ToolServers>> {
-    let listed =
-        app.settings.integrations.as_ref().map_or_else(|| Ok(Vec::new()), |own| own.integrations.tool_servers());
+    let listed = app
+        .settings
+        .configured
+        .integrations
+        .as_ref()
+        .map_or_else(|| Ok(Vec::new()), |own| own.integrations.tool_servers());
     let (servers, error) = listed.map_or_else(|error| (Vec::new(), Some(error)), |servers| (servers, None));
     let body_of = |ToolServer { name, transport, address }| ToolServerBody { name, transport, address };
     Ok(Json(ToolServers { tool_servers: servers.into_iter().map(body_of).collect(), error }))
@@ -172,7 +176,7 @@ async fn check_tool_server(
     let listed = timeout(CHECK_TIMEOUT, own.integrations.tools(&name, Some(&caller.organization))).await;
     let duration_ms = elapsed_ms(begun);
     if let Ok(Ok(tools)) = &listed {
-        own.remember(&app.settings.effect_policy, &name, tools);
+        own.remember(&app.settings.configured.effect_policy, &name, tools);
     }
     let policy =
         app.run(move |app| effect_policy(app, &caller.organization).map(|policy| (policy, caller.organization)));
@@ -209,7 +213,7 @@ fn tool_body(policy: &EffectPolicy, organization: &str, server: &str, tool: List
     responses((status = 200, body = Models)))]
 async fn models(State(app): State<App>, caller: Caller) -> Result<Json<Models>> {
     let of = |own: &Arc<Integrated>| own.integrations.models(&caller.organization);
-    let listed = app.settings.integrations.as_ref().map_or_else(|| Ok(Vec::new()), of);
+    let listed = app.settings.configured.integrations.as_ref().map_or_else(|| Ok(Vec::new()), of);
     let (models, error) = listed.map_or_else(|error| (Vec::new(), Some(error)), |models| (models, None));
     let body_of = |Model { name, provider, model, address, is_default, has_key }| ModelBody {
         name,
@@ -255,7 +259,7 @@ async fn check_model(
 
 fn integrated(app: &App) -> Result<Arc<Integrated>> {
     let message = "This server has no tool servers and no models: add `mcpServers` or `models` to its settings file.";
-    app.settings.integrations.clone().ok_or_else(|| Problem::new(Code::NotAvailable, message))
+    app.settings.configured.integrations.clone().ok_or_else(|| Problem::new(Code::NotAvailable, message))
 }
 
 /// Records a check before it begins: it can start a process, read secrets and cost money.

@@ -1,5 +1,7 @@
 //! Manual starts of workflows, with an optional wait for the result.
 
+use std::collections::BTreeSet;
+
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use mainspring_kernel::{
     limits::{EXECUTION_STEPS_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, WAIT_MAX_MS},
@@ -181,6 +183,9 @@ pub(super) struct Started {
     /// subworkflows who currently cannot decide. Empty if an earlier request started the execution.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Data>,
+    /// In a repeat, the parts of the request that differ from those of the first one, which count: `input`,
+    /// `variables.NAME`. Empty for credentials without `executions:read`.
+    differs: Vec<String>,
     #[serde(flatten)]
     waited: Waited,
 }
@@ -297,8 +302,11 @@ async fn begin(app: &App, caller: &Caller, run: Run) -> Result<(StatusCode, Star
     let (workflow, idempotency_key, client_request) = match request {
         Request::Earlier(row) => {
             let asker = caller.clone();
-            let started = app.run(move |app| repeated(app, &asker, &row)).await?;
-            return Ok((StatusCode::OK, started));
+            let answer = move |app: &App| {
+                let differs = differences(app, &asker, &row, &input, &variables)?;
+                Ok::<_, Problem>(Started { differs, ..repeated(app, &asker, &row)? })
+            };
+            return Ok((StatusCode::OK, app.run(answer).await?));
         }
         Request::Fresh { workflow, idempotency_key, client_request } => (workflow, idempotency_key, client_request),
     };
@@ -344,6 +352,7 @@ pub(super) async fn launch(
         requires_approval: Data::default(),
         error: Data::default(),
         warnings: shown(&warnings),
+        differs: Vec::new(),
         waited: Waited::default(),
     };
     Ok((StatusCode::ACCEPTED, started))
@@ -392,6 +401,28 @@ fn earlier_by_ambiguous_slug(
     Ok(earlier_rows.pop().filter(|_| earlier_rows.is_empty()))
 }
 
+/// Most differing variables in a response.
+const DIFFERS_MAX: usize = 100;
+
+/// The parts of a repeated request that differ from those of the first one. An erased value cannot be compared.
+fn differences(app: &App, caller: &Caller, row: &ExecutionRow, input: &Value, variables: &Map) -> Result<Vec<String>> {
+    let state = app.engine.state(row.key)?;
+    let Some(first) = state.start.filter(|_| caller.has(Permission::ExecutionsRead)) else { return Ok(Vec::new()) };
+    let is_known = |value: &Value| !(state.journal.has_erased && *value == Value::Null);
+    let mut differs = Vec::new();
+    if is_known(&first.input) && first.input != *input {
+        differs.push("input".to_string());
+    }
+    if is_known(&first.variables) {
+        let none = Map::new();
+        let given = first.variables.as_map().unwrap_or(&none);
+        let names: BTreeSet<&String> = given.keys().chain(variables.keys()).collect();
+        let others = names.into_iter().filter(|name| given.get(*name) != variables.get(*name));
+        differs.extend(others.take(DIFFERS_MAX).map(|name| format!("variables.{name}")));
+    }
+    Ok(differs)
+}
+
 /// The response for an execution that an earlier request has started.
 pub(super) fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Result<Started> {
     let state = app.engine.state(row.key)?;
@@ -413,6 +444,7 @@ pub(super) fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Result
         requires_approval: Data(requires_approval),
         error: Data(error),
         warnings: Vec::new(),
+        differs: Vec::new(),
         waited: Waited::default(),
     })
 }

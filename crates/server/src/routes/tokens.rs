@@ -197,7 +197,7 @@ fn create_change(
     let member = members.get::<Member>(user)?;
     check_owner(caller, user, member.as_ref())?;
     check_scopes(caller, &body.scopes)?;
-    let member = member.ok_or_else(|| Problem::not_found("member"))?;
+    let member = member.ok_or_else(|| no_member(user))?;
     let mut session_of = None;
     if let Some(execution) = &body.session_of {
         let row = crate::auth::execution_access::visible_execution(app, caller, execution)?;
@@ -304,7 +304,7 @@ fn check_owner(caller: &Caller, user: &str, member: Option<&Stored<Member>>) -> 
     if !caller.role.is_admin() {
         return Err(Problem::new(Code::Forbidden, "Only an admin creates or revokes credentials of others."));
     }
-    let member = member.ok_or_else(|| Problem::not_found("member"))?;
+    let member = member.ok_or_else(|| no_member(user))?;
     if member.body.role == Role::Owner && caller.role != Role::Owner {
         return Err(Problem::new(Code::Forbidden, "Only an owner creates or revokes credentials of an owner."));
     }
@@ -313,6 +313,11 @@ fn check_owner(caller: &Caller, user: &str, member: Option<&Stored<Member>>) -> 
         return Err(Problem::new(Code::Forbidden, message));
     }
     Ok(())
+}
+
+fn no_member(user: &str) -> Problem {
+    let message = format!("There is no member `{user}` in this organization: `GET /api/members` lists its members.");
+    Problem::new(Code::NotFound, message)
 }
 
 fn check_scopes(caller: &Caller, scopes: &[Permission]) -> Result<()> {

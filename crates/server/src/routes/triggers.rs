@@ -28,7 +28,7 @@ use crate::{
     services::{
         fire_trigger::write_runs,
         save_trigger::{self, NewTrigger, TriggerDraft, TriggerWithState},
-        trigger_config::{ConfigView, next_runs},
+        trigger_config::{ConfigBody, ConfigView, next_runs},
         workflow_names::resolve,
     },
 };
@@ -72,6 +72,8 @@ pub(super) struct TriggerBody {
     created_at: String,
     /// Time of the last change, RFC 3339.
     updated_at: String,
+    /// In the response to a change, the warnings about it: secrets of a webhook with fewer than 16 bytes. Otherwise empty.
+    warnings: Vec<String>,
 }
 
 /// Past and next runs of a trigger.
@@ -205,7 +207,15 @@ fn body(app: &App, trigger: TriggerWithState) -> TriggerBody {
         created_by,
         created_at: timestamps::text(created_at),
         updated_at: timestamps::text(updated_at),
+        warnings: Vec::new(),
     }
+}
+
+/// A trigger that was saved, with the warnings about its configuration.
+fn saved(app: &App, trigger: TriggerWithState, config: Option<&ConfigBody>) -> Tagged<TriggerBody> {
+    let mut saved = tagged(app, trigger);
+    saved.body.warnings = config.map(ConfigBody::warnings).unwrap_or_default();
+    saved
 }
 
 fn tagged(app: &App, trigger: TriggerWithState) -> Tagged<TriggerBody> {
@@ -268,7 +278,11 @@ async fn create(
     caller: Caller,
     Body(new): Body<NewTrigger>,
 ) -> Result<(StatusCode, Tagged<TriggerBody>)> {
-    app.run(move |app| Ok((StatusCode::CREATED, tagged(app, save_trigger::create(app, &caller, &new)?)))).await
+    app.run(move |app| {
+        let created = save_trigger::create(app, &caller, &new)?;
+        Ok((StatusCode::CREATED, saved(app, created, Some(&new.config))))
+    })
+    .await
 }
 
 /// Change fields of a trigger. Omitted fields keep their values. With `If-Match`, only if the version matches the `ETag`.
@@ -285,7 +299,11 @@ async fn update(
     Body(draft): Body<TriggerDraft>,
 ) -> Result<Tagged<TriggerBody>> {
     let seen = if_match(&headers)?;
-    app.run(move |app| Ok(tagged(app, save_trigger::update(app, &caller, &id, &draft, seen)?))).await
+    app.run(move |app| {
+        let updated = save_trigger::update(app, &caller, &id, &draft, seen)?;
+        Ok(saved(app, updated, draft.config.as_ref()))
+    })
+    .await
 }
 
 /// Delete a trigger. Its executions are kept.

@@ -27,6 +27,7 @@ use crate::{
     resources::{Member, Workflow, repository::Repository},
     services::{
         compile::plan_of,
+        outside::InOrganization,
         plan_cache::CompiledPlan,
         workflow_names::{PendingChange, resolve_started},
     },
@@ -349,7 +350,10 @@ pub(crate) fn warnings_for_save(
     // A stored workflow that no longer compiles can still be renamed and disabled. The start reports its errors.
     let Ok(compiled) = plan_of(app, &caller.organization, workflow) else { return Ok(Vec::new()) };
     let found = warnings_of_plan(app, caller, &workflow.user, Starter::Unknown, pending, &compiled)?;
-    Ok(shown(compiled.warnings.iter().chain(&found)))
+    let document = Document::placeless(workflow.data.0.clone());
+    let organization = InOrganization::of(app, caller, &workflow.user, pending);
+    let outside = organization.warnings(&compiled.plan, &document, &compiled.warnings);
+    Ok(shown(compiled.warnings.iter().chain(&found).chain(&outside)))
 }
 
 /// Warnings for a caller who starts a stored workflow: members may have changed since it was saved.

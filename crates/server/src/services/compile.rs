@@ -29,6 +29,7 @@ use crate::{
     services::{
         compile_budget::Within,
         effect_policies::effect_policy,
+        outside::nearest_workflow,
         plan_cache::CompiledPlan,
         rollout_choice::{Chosen, choose},
         workflow_names::{PendingChange, resolve_started},
@@ -170,7 +171,10 @@ pub(crate) fn request_of(
 /// Finds a workflow that another one of this owner starts. A missing or a disabled one is an error.
 fn started_by(repository: Repository<'_>, owner: &str, name: &str) -> Result<Stored<Workflow>, NotResolved> {
     let child = resolve_started(repository, owner, name, &PendingChange::default())?.ok_or_else(|| {
-        NotResolved(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
+        let near = nearest_workflow(repository, owner, name);
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let message = format!("it starts `{name}`, and there is no such workflow here{near}");
+        NotResolved(Problem::field("workflow", message))
     })?;
     if !child.body.enabled {
         let message = format!("it starts `{name}`, which is disabled");

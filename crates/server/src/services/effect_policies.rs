@@ -38,8 +38,8 @@ pub(crate) fn effect_policy(app: &App, organization: &str) -> Result<Arc<EffectP
 
 /// The policy of the settings file, with the classes that trusted tool servers give their tools.
 fn of_settings(app: &App) -> Arc<EffectPolicy> {
-    let annotated = app.settings.integrations.as_ref().and_then(|own| own.annotated_policy());
-    annotated.unwrap_or_else(|| app.settings.effect_policy.clone())
+    let annotated = app.settings.configured.integrations.as_ref().and_then(|own| own.annotated_policy());
+    annotated.unwrap_or_else(|| app.settings.configured.effect_policy.clone())
 }
 
 /// The rules that an organization has set for itself.
@@ -82,8 +82,8 @@ pub(crate) fn set_verdicts(
 
 /// Reads the annotations of all trusted tool servers once. A server that does not answer keeps the classes of its last answer.
 pub async fn read_annotations(app: &App) {
-    let Some(own) = &app.settings.integrations else { return };
-    let policy = &app.settings.effect_policy;
+    let Some(own) = &app.settings.configured.integrations else { return };
+    let policy = &app.settings.configured.effect_policy;
     for server in policy.trusted_servers() {
         if let Ok(Ok(tools)) = timeout(CHECK_TIMEOUT, own.integrations.tools(server, None)).await {
             own.remember(policy, server, &tools);

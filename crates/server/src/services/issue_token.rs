@@ -6,9 +6,15 @@ use mainspring_store::{AuditEntry, Catalogue, Change, ChangeOutcome};
 
 use crate::{
     auth::token::TokenText,
-    http::problem::{Problem, Result},
-    resources::{Member, Token, repository::Repository},
+    http::problem::{Code, Problem, Result},
+    resources::{
+        Member, Organization, Token,
+        repository::{Repository, Resource},
+    },
 };
+
+/// Most ids in a message.
+const LISTED_MAX: usize = 20;
 
 /// A credential to create.
 pub struct NewToken<'a> {
@@ -27,7 +33,9 @@ pub struct NewToken<'a> {
 /// Creates a credential of a member.
 pub fn issue(catalogue: &dyn Catalogue, sealing: &[u8; 32], new: &NewToken<'_>) -> Result<String> {
     let NewToken { organization, user, name, by, expires_at_ms } = *new;
-    Repository::of(catalogue, organization).require::<Member>(user)?;
+    if Repository::of(catalogue, organization).get::<Member>(user)?.is_none() {
+        return Err(no_member(catalogue, organization, user));
+    }
     let (text, now) = (TokenText::new()?, now_ms());
     let token = Token {
         organization: organization.into(),
@@ -59,4 +67,30 @@ pub fn issue(catalogue: &dyn Catalogue, sealing: &[u8; 32], new: &NewToken<'_>) 
         ChangeOutcome::Done => Ok(text.reveal()),
         ChangeOutcome::Conflict { .. } | ChangeOutcome::KeyTaken { .. } => Err(Problem::concurrent_change()),
     }
+}
+
+/// The problem of an unknown member or organization, with those that exist. The caller has the store, so nothing is
+/// revealed.
+fn no_member(catalogue: &dyn Catalogue, organization: &str, user: &str) -> Problem {
+    let installation = Repository::of(catalogue, "");
+    let message = match installation.get::<Organization>(organization) {
+        Ok(Some(_)) => {
+            let members = ids::<Member>(Repository::of(catalogue, organization));
+            format!("There is no member `{user}` in the organization `{organization}`. Its members are {members}.")
+        }
+        Ok(None) => {
+            let organizations = ids::<Organization>(installation);
+            format!("There is no organization `{organization}`. There are {organizations}.")
+        }
+        Err(problem) => return problem,
+    };
+    Problem::new(Code::NotFound, message)
+}
+
+fn ids<T: Resource>(repository: Repository<'_>) -> String {
+    let mut ids: Vec<String> = repository.all::<T>(None).flatten().take(LISTED_MAX + 1).map(|one| one.id).collect();
+    let more = if ids.len() > LISTED_MAX { ", …" } else { "" };
+    ids.truncate(LISTED_MAX);
+    let ids: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
+    if ids.is_empty() { "none".into() } else { ids.join(", ") + more }
 }

@@ -168,10 +168,12 @@ pub(crate) fn judge(plan: &RolloutPlan, both: &BothFigures) -> Option<Verdict> {
         }
     }
     if candidate.overdue > 0 {
+        let overdue = match candidate.overdue {
+            1 => "1 execution of the candidate is".into(),
+            overdue => format!("{overdue} executions of the candidate are"),
+        };
         waits.push(format!(
-            "{} executions of the candidate are unfinished for longer than the slowest completed one of the stable \
-             definition took",
-            candidate.overdue
+            "{overdue} unfinished for longer than the slowest completed one of the stable definition took"
         ));
     }
     Some(match (exceeded.is_empty(), waits.is_empty()) {

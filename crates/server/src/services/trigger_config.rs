@@ -7,7 +7,7 @@ use mainspring_triggers::{
     catch_up::jitter_ms,
     limits::{
         CATCH_UP_WINDOW_MS_MAX, JITTER_MS_MAX, NEXT_RUNS_MAX, PROMPT_BYTES_MAX, REQUIRED_HEADERS_MAX, SECRET_BYTES_MAX,
-        SECRETS_MAX, TOLERANCE_MS_DEFAULT, VARIABLES_MAX, WEBHOOK_PATH_BYTES_MAX,
+        SECRET_BYTES_SAFE, SECRETS_MAX, TOLERANCE_MS_DEFAULT, VARIABLES_MAX, WEBHOOK_PATH_BYTES_MAX,
     },
     mapping::Mapping,
     schedule::{Schedule, ScheduleError, time_zone_version},
@@ -150,6 +150,24 @@ pub(crate) enum ConfigView {
     Manual {},
 }
 
+impl ConfigBody {
+    /// The warnings about a configuration that is accepted: secrets of a webhook that are short.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let Self::Webhook { secret, secrets, .. } = self else { return Vec::new() };
+        let is_short = |secret: &&String| secret.trim_start_matches("whsec_").len() < SECRET_BYTES_SAFE;
+        let short = secret.iter().chain(secrets.iter().flatten()).filter(is_short).count();
+        if short == 0 {
+            return Vec::new();
+        }
+        let which = if short == 1 { "a secret of this webhook has".into() } else { format!("{short} secrets have") };
+        let message = format!(
+            "{which} fewer than {SECRET_BYTES_SAFE} bytes, which can be guessed from one recorded delivery: use 32 random \
+             bytes, as `openssl rand -hex 32` prints"
+        );
+        vec![message]
+    }
+}
+
 impl From<&TriggerConfig> for ConfigView {
     fn from(config: &TriggerConfig) -> Self {
         match config.clone() {
@@ -188,6 +206,11 @@ pub fn normalized(config: &Value) -> std::result::Result<Value, String> {
     let checked = checked(body, None, &sealer, ("", "")).map_err(|problem| problem.full_message())?;
     let shown = serde_json::to_vec(&ConfigView::from(&checked)).map_err(|error| format!("config: {error}"))?;
     json::value(&shown).map_err(|error| format!("config: {}", error.message))
+}
+
+/// The warnings about a configuration with the values of its secrets; none if it cannot be read.
+pub fn warnings(config: &Value) -> Vec<String> {
+    serde_json::from_str::<ConfigBody>(&json::compact(config)).map(|body| body.warnings()).unwrap_or_default()
 }
 
 /// Checks a configuration, and encrypts its secrets. `before` is the stored one, whose secrets stay if the request has

@@ -65,7 +65,9 @@ pub(crate) async fn write<F>(app: &App, caller: &Caller, request: IntentRequest,
 where
     F: Fn(&App) -> Result<Stored<Workflow>> + Clone + Send + 'static,
 {
-    let Some(writers) = app.settings.writers.clone() else { return Err(no_model("This server has no model.")) };
+    let Some(writers) = app.settings.configured.writers.clone() else {
+        return Err(no_model("This server has no model."));
+    };
     if !caller.is_person() {
         let message = "A session or an agent cannot have a model of the server write a proposal: send the definition.";
         return Err(Problem::new(Code::Forbidden, message));
@@ -122,8 +124,9 @@ fn still_permitted(app: &App, caller: &Caller, workflow: &str, calls: u64) -> Re
             }
             _ => return problem,
         };
+        let counted = if calls == 1 { "1 call".into() } else { format!("{calls} calls") };
         let message =
-            format!("No change of the workflow `{workflow}` was proposed, after {calls} calls of a model: {why}.");
+            format!("No change of the workflow `{workflow}` was proposed, after {counted} of a model: {why}.");
         Problem::new(problem.code, message).with(serde_json::json!({ "calls": calls }))
     })
 }

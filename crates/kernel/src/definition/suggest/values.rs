@@ -47,6 +47,10 @@ pub(in crate::definition) fn of_kind(path: &Path, key: &str, wanted: &str, value
             _ => "give it a value, or leave the key out".into(),
         };
     }
+    if let Some(status) = value.get("status").filter(|_| key == "expect") {
+        let list = if status.as_list().is_some() { status.clone() } else { alloc::vec![status.clone()].into() };
+        return Help::value(path, list);
+    }
     if let Some(help) = adapted(key, key, value).at_value(path) {
         let is_time =
             wanted.starts_with("a whole number") && value.as_text().is_some_and(|text| milliseconds(text).is_some());

@@ -6,7 +6,7 @@ use mainspring_effects::http::{Http, HttpOptions};
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{
-    App, Outgoing, Settings,
+    App, Configured, Outgoing, Settings,
     http::rate_limit::Rates,
     serve as serve_app,
     services::{
@@ -42,9 +42,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         connections_max,
         oidc: None,
         marks: None,
-        effect_policy: Arc::default(),
-        writers: None,
-        integrations: None,
+        configured: Configured::default(),
         scenarios: None,
         outgoing: Outgoing {
             webhooks: WebhookClient::new(Arc::new(Http::new(HttpOptions::default()))),

@@ -26,14 +26,14 @@ use tokio::{
 use crate::{
     backend::server_save::saved,
     client::{Client, response::Response},
-    commands::test::show_case,
+    commands::test::{show_case, show_failed},
     context::Context,
     definitions,
     error::CliError,
-    evaluator::compile,
+    evaluator::compile_in,
     output::{
         terminal::{bold, dim, print_out, status},
-        text::shown,
+        text::{counted, shown},
     },
     read_limited,
 };
@@ -228,7 +228,7 @@ impl Session<'_> {
     fn refused(&self, path: &Path, source: &str, workflow_id: Option<String>, diagnostics: Vec<Diagnostic>) -> DevFile {
         definitions::show(&diagnostics, source, path);
         let errors = diagnostics.iter().filter(|found| found.severity == Severity::Error).count();
-        let counted = if errors == 1 { "1 mistake".to_string() } else { format!("{errors} mistakes") };
+        let counted = counted(errors as u64, "mistake", "mistakes");
         let kept = if workflow_id.is_some() { "; the server keeps the previous version" } else { "" };
         self.result(path, "not saved", &format!(": {counted}{kept}"));
         DevFile { name: file_name(path), workflow_id, diagnostics, cases: (0, 0) }
@@ -256,7 +256,7 @@ impl Session<'_> {
             self.note(&format!("{} is not a definition: it has neither `steps` nor `nodes`", shown_name(path)));
             return None;
         }
-        let warnings = match compile(&document) {
+        let warnings = match compile_in(&document, definitions::folder_of(path)) {
             Ok(compiled) => compiled.warnings,
             Err(mistakes) => return Some(self.refused(path, &source, workflow_id, mistakes)),
         };
@@ -272,7 +272,8 @@ impl Session<'_> {
             );
             return Some(DevFile { name, workflow_id: None, diagnostics: warnings, cases: (0, 0) });
         }
-        let answer = match saved(path, None, self.client, self.context).await {
+        let folder = definitions::folder_of(path);
+        let answer = match saved(path, None, self.client, self.context, Some(folder)).await {
             Ok(Some(answer)) => answer,
             Ok(None) => return Some(DevFile { name, workflow_id, diagnostics: warnings, cases: (0, 0) }),
             Err(error) => {
@@ -322,10 +323,13 @@ impl Session<'_> {
 
     fn show(&mut self, Run { scenario: path, reports, .. }: &Run) {
         let failed = reports.iter().filter(|report| !report.holds()).count();
-        for report in reports.iter().filter(|report| self.context.global.json || !report.holds()) {
-            show_case(path, report, false, self.context);
+        match self.context.global.json {
+            true => reports.iter().for_each(|report| {
+                show_case(path, report, false, self.context);
+            }),
+            false => show_failed(path, reports),
         }
-        let counted = if reports.len() == 1 { "1 case".to_string() } else { format!("{} cases", reports.len()) };
+        let counted = counted(reports.len() as u64, "case", "cases");
         match failed {
             0 => self.result(path, "passed", &format!(" {}", dim(&counted))),
             _ => self.result(path, "not passed", &format!(": {failed} of {counted} failed")),

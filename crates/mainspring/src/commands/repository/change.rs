@@ -10,7 +10,7 @@ use crate::{
     output::{
         review::rated,
         terminal::{bold, dim, print_out},
-        text::{cut, one_line, shown},
+        text::{counted, cut, one_line, shown},
     },
 };
 
@@ -133,7 +133,10 @@ impl Change {
             print_out!("    {}: {} → {}", shown(&field.path), dim(&side(&field.before)), side(&field.after));
         }
         if self.fields.len() > FIELDS_MAX {
-            print_out!("    {}", dim(&format!("… and {} more fields", self.fields.len() - FIELDS_MAX)));
+            print_out!(
+                "    {}",
+                dim(&format!("… and {} more", counted((self.fields.len() - FIELDS_MAX) as u64, "field", "fields")))
+            );
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The definitions of a folder, and the workflows of a server.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
+use mainspring_engine::start_request::starts;
 use mainspring_kernel::{
-    definition::Compiled,
+    definition::{Compiled, nearest},
+    diagnostic::OF_PLACES,
     document::Document,
     value::{Map, Value},
 };
@@ -20,9 +22,10 @@ use crate::{
     client::{Client, response::Response},
     commands::workflows::all_with_data,
     context::{Context, block_on},
-    definitions::compiled,
+    definitions::{compiled, list, print_remote},
     error::CliError,
     evaluator::compile,
+    output::text::shown,
 };
 
 /// A definition file.
@@ -98,6 +101,36 @@ pub(super) fn changes(
     let gone = remote.keys().filter(|slug| with_deletions && !local.contains_key(*slug));
     changes.extend(gone.map(|slug| change(slug, Action::Delete)));
     changes
+}
+
+/// Prints the warnings of saved workflows about names that are unknown at the server.
+pub(super) fn print_outside(saved: &Value) {
+    for workflow in list(saved, "workflows") {
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
+        let mut warnings = list(&workflow, "warnings");
+        warnings.retain(|warning| OF_PLACES.contains(&text(warning, "code").as_str()));
+        let slug = text(&workflow, "slug");
+        print_remote(&warnings, Some(Path::new(&slug)));
+    }
+}
+
+/// Prints a note for each workflow that one of the files starts, and that is neither among them nor at the server.
+pub(super) fn note_unknown(local: &BTreeMap<String, Local>, remote: &BTreeMap<String, Remote>, context: &Context) {
+    let name = |document: &Value| document.get("name").and_then(Value::as_text).map(String::from);
+    let mut known: BTreeSet<String> = local.keys().chain(remote.keys()).cloned().collect();
+    known.extend(remote.values().map(|remote| remote.id.clone()));
+    known.extend(local.values().filter_map(|local| name(&local.document)));
+    known.extend(remote.values().filter_map(|remote| name(&remote.data)));
+    for (slug, local) in local {
+        for child in starts(&local.compiled.plan).into_iter().filter(|child| !known.contains(*child)) {
+            let near = nearest(child, known.iter().map(String::as_str));
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            let message = format!(
+                "`{slug}` starts `{child}`, which is neither in the folder nor among your workflows of the server{near}"
+            );
+            context.terminal.note(&shown(&message));
+        }
+    }
 }
 
 /// The fields of a request that save all files. The server refuses it if a workflow has changed since it was compared.

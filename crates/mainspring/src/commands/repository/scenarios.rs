@@ -16,6 +16,7 @@ use crate::{
     client::{Client, address::route, response::Response},
     context::{Context, block_on},
     error::CliError,
+    output::text::counted,
     read_limited,
 };
 
@@ -109,7 +110,7 @@ fn is_same(local: &Local, remote: &Remote) -> bool {
 
 /// The changed texts by their number of lines.
 fn texts(local: &Local, before: Option<&BTreeMap<String, String>>) -> Vec<Field> {
-    let lines = |text: &String| Value::from(format!("{} lines", text.lines().count()));
+    let lines = |text: &String| Value::from(counted(text.lines().count() as u64, "line", "lines"));
     let old = before.into_iter().flatten().filter(|(name, _)| **name != local.name);
     let mut fields: Vec<Field> =
         old.map(|(name, text)| Field { path: name.clone(), before: Some(lines(text)), after: None }).collect();

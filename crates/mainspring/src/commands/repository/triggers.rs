@@ -13,7 +13,7 @@ use std::{
 
 use mainspring_effects::secrets::{Purpose, SecretSource, SecretUser};
 use mainspring_kernel::value::{Map, Value};
-use mainspring_server::services::trigger_config::normalized;
+use mainspring_server::services::trigger_config::{normalized, warnings};
 
 use super::{
     change::{Action, Change, Field, Kind, fields},
@@ -22,8 +22,9 @@ use super::{
 use crate::{
     client::{Client, response::Response},
     commands::triggers::all,
-    context::block_on,
+    context::{Context, block_on},
     error::CliError,
+    output::text::shown,
     secrets::NodeSecrets,
     server_settings::object_settings,
 };
@@ -239,6 +240,16 @@ pub(super) fn sync_body(
         parts.push(Value::Map(part));
     }
     Ok(parts)
+}
+
+/// Prints the warnings about the triggers of a request, which has the values of secrets.
+pub(super) fn note_warnings(parts: &[Value], context: &Context) {
+    for part in parts {
+        let name = part.get("name").and_then(Value::as_text).unwrap_or_default();
+        for warning in part.get("config").map(warnings).unwrap_or_default() {
+            context.terminal.note(&format!("warning: the trigger {}: {warning}", shown(name)));
+        }
+    }
 }
 
 /// The configuration with the values of secrets. A webhook without references has no secrets, also if it had some.
