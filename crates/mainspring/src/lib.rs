@@ -12,6 +12,7 @@ pub mod evaluator;
 pub mod idempotency;
 mod integrations;
 mod models;
+mod node_processes;
 pub mod output;
 pub mod paths;
 mod period_budgets;
