@@ -18,6 +18,8 @@ use mainspring_kernel::{
 use tokio::sync::Notify;
 
 use crate::{
+    attempt_name::AttemptName,
+    live_progress::LiveProgress,
     partial::{PartialText, PartialTexts},
     secrets::{Redactor, Resolved, SecretSource, resolve},
 };
@@ -59,6 +61,16 @@ pub trait Executor: Send + Sync {
 
     /// Removes the recovery data of an attempt whose receipt is durable.
     fn forget(&self, attempt: AttemptName<'_>);
+
+    /// Releases what is kept for an execution. Its end is durable.
+    fn execution_ended(&self, execution: ExecutionKey) {
+        let _ = execution;
+    }
+
+    /// Ends what runs outside of attempts. Called once all attempts have ended, before the end of the process.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The state of an attempt that this process has not performed itself.
@@ -68,23 +80,6 @@ pub enum Adopted {
     NeverStarted,
     /// It was started, or may have been, and no longer runs. Its outcome is unknown.
     Interrupted,
-}
-
-/// The identity of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttemptName<'a> {
-    /// The execution that the step belongs to.
-    pub execution: ExecutionKey,
-    /// The step instance.
-    pub step: &'a str,
-    /// The number of the attempt.
-    pub number: u32,
-}
-
-impl<'a> From<&'a Attempt> for AttemptName<'a> {
-    fn from(attempt: &'a Attempt) -> Self {
-        Self { execution: attempt.execution, step: &attempt.step, number: attempt.number }
-    }
 }
 
 /// The sender of the cancel signal; [`CancelSignal`] receives it. Dropping it does not cancel.
@@ -167,12 +162,13 @@ pub struct Executors {
     all: Vec<Arc<dyn Executor>>,
     secrets: Option<Arc<dyn SecretSource>>,
     partial: PartialTexts,
+    progress: Arc<LiveProgress>,
 }
 
 impl Executors {
     /// Takes the executors. The first one that performs an attempt gets it.
     pub fn new(executors: Vec<Arc<dyn Executor>>) -> Self {
-        Self { all: executors, secrets: None, partial: PartialTexts::default() }
+        Self { all: executors, ..Self::default() }
     }
 
     /// The partial texts of the attempts that these executors perform.
@@ -183,6 +179,16 @@ impl Executors {
     /// Takes the source of the secrets that steps use.
     pub fn with_secrets(self, secrets: Option<Arc<dyn SecretSource>>) -> Self {
         Self { secrets, ..self }
+    }
+
+    /// Takes the progress that the executors report to.
+    pub fn with_progress(self, progress: Arc<LiveProgress>) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// The progress of the attempts of these executors.
+    pub fn live_progress(&self) -> &LiveProgress {
+        &self.progress
     }
 
     /// Performs an attempt with its executor. Its secrets are read now, and their values removed from the outcome.
@@ -231,6 +237,21 @@ impl Executors {
     pub fn forget(&self, attempt: AttemptName<'_>) {
         for executor in &self.all {
             executor.forget(attempt);
+        }
+    }
+
+    /// See [`Executor::execution_ended`].
+    pub fn execution_ended(&self, execution: ExecutionKey) {
+        for executor in &self.all {
+            executor.execution_ended(execution);
+        }
+        self.progress.execution_ended(execution);
+    }
+
+    /// See [`Executor::close`].
+    pub async fn close(&self) {
+        for executor in &self.all {
+            executor.close().await;
         }
     }
 

@@ -23,22 +23,27 @@ mod recover;
 mod script;
 mod start;
 mod subreaper;
+mod tap;
 
 use std::{
     env,
     ffi::OsString,
     path::PathBuf,
-    sync::{Once, OnceLock},
+    sync::{Arc, Once, OnceLock},
     time::{Duration, Instant},
 };
 
-use mainspring_kernel::effect::{Attempt, Outcome};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    failure::Failure,
+};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor};
 use contain::{Scripts, launcher::Launcher, quota::Quota};
 use error::ShellError;
 use outcome::Report;
-use process_group::Ended;
+use process_group::{Ended, Members, blocking};
 use process_record::{Mark, ProcessRecord};
 use script::Script;
 use start::Running;
@@ -46,6 +51,7 @@ use subreaper::Orphans;
 
 pub use limits::{GRACE_DEFAULT, STREAM_BYTES_MAX};
 pub use recover::end_leftovers;
+pub(crate) use tap::Tap;
 
 /// The settings of a [`Shell`].
 #[derive(Debug, Clone)]
@@ -99,7 +105,54 @@ impl Shell {
         Self { options, search_path: search_path(), orphans: OnceLock::new(), launcher: OnceLock::new() }
     }
 
-    async fn run(&self, attempt: &Attempt, mut stop: CancelSignal) -> Result<Outcome, ShellError> {
+    /// Performs an attempt as [`Executor::perform`] does. `tap` sees its output.
+    pub(crate) async fn perform_with(&self, attempt: &Attempt, stop: CancelSignal, tap: Option<Arc<Tap>>) -> Outcome {
+        match self.run(attempt, stop, tap).await {
+            Ok(outcome) => outcome,
+            Err(refusal) => Outcome::Failed(refusal.into()),
+        }
+    }
+
+    /// Records an attempt that another process performs. `leader` leads the process group that ends with it.
+    pub(crate) fn record(&self, attempt: AttemptName<'_>, leader: Pid) -> std::io::Result<()> {
+        ProcessRecord::of(Mark::of(attempt), leader)?.write(&self.options.records)
+    }
+
+    /// Removes the record of an attempt.
+    pub(crate) fn forget_record(&self, attempt: AttemptName<'_>) {
+        ProcessRecord::forget(&self.options.records, &Mark::of(attempt));
+    }
+
+    /// Ends a process group of a child that is not reaped yet.
+    pub(crate) async fn end_group(leader: Pid, grace: Duration) {
+        Members::OfGroup(leader).end(grace).await;
+    }
+
+    /// Kills all processes of this machine that carry the mark of an attempt.
+    pub(crate) async fn end_marked(attempt: AttemptName<'_>) {
+        let mark = Mark::of(attempt);
+        for members in [Members::With(mark.assignment()), Members::With(mark.container())] {
+            let all = members.clone();
+            let found = blocking(move || all.sweep()).await;
+            members.end(Duration::ZERO).await;
+            for orphan in found {
+                // Fails for those that another process reaps.
+                let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+            }
+        }
+    }
+
+    /// The failure of a script in an execution without a workspace.
+    pub(crate) fn not_permitted() -> Failure {
+        ShellError::NotPermitted.into()
+    }
+
+    async fn run(
+        &self,
+        attempt: &Attempt,
+        mut stop: CancelSignal,
+        tap: Option<Arc<Tap>>,
+    ) -> Result<Outcome, ShellError> {
         if stop.is_requested() {
             return Ok(Report::default().stopped());
         }
@@ -110,6 +163,7 @@ impl Shell {
         let script = Script::of(attempt, &mark, &self.search_path, (self.options.traces, is_contained))?;
         let begun = Instant::now();
         let mut running = self.start(script, attempt, mark).await?;
+        running.streams.observe(tap);
         // In this order: a script that ends before the cancellation has ended by itself.
         let end = tokio::select! {
             biased;
@@ -221,12 +275,7 @@ impl Executor for Shell {
     /// (`unavailable`), `scripts_off`, `scripts_not_permitted`, `workspace_not_containable`, `cwd_outside_workspace`
     /// and `script_limit_exceeded` (`policy`).
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome> {
-        Box::pin(async move {
-            match self.run(attempt, stop).await {
-                Ok(outcome) => outcome,
-                Err(refusal) => Outcome::Failed(refusal.into()),
-            }
-        })
+        Box::pin(self.perform_with(attempt, stop, None))
     }
 
     fn adopt<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Adopted> {
@@ -240,7 +289,7 @@ impl Executor for Shell {
     }
 
     fn forget(&self, attempt: AttemptName<'_>) {
-        ProcessRecord::forget(&self.options.records, &Mark::of(attempt));
+        self.forget_record(attempt);
     }
 }
 

@@ -148,6 +148,9 @@ impl Driver {
             NodeOutput::Unanswered(ticket) => self.callers.drop_caller(ticket),
             NodeOutput::Notify(frame) => {
                 self.telemetry.record_frame(&frame);
+                if frame.status.is_final() {
+                    self.attempts.executors().execution_ended(frame.execution);
+                }
                 self.callers.notify(&frame);
             }
             NodeOutput::Heartbeat(request) => self.send_heartbeat(request),

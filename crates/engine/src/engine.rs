@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use mainspring_effects::{Executors, partial::PartialTexts};
+use mainspring_effects::{Executors, LiveProgress, partial::PartialTexts};
 use mainspring_kernel::{
     input::Input, instance::Instance, key::ExecutionKey, plan::Decision, state::State, value::Value,
 };
@@ -60,6 +60,7 @@ pub struct Engine {
     intake: Intake,
     budgets: Option<Arc<dyn PeriodBudgets>>,
     partial: PartialTexts,
+    executors: Executors,
 }
 
 /// The answer to a start.
@@ -125,6 +126,7 @@ impl Engine {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let effects = FairSemaphore::new(Bounds::of(effects_at_a_time(files)));
         let (to_owned, to_effects) = (owned.clone(), effects.clone());
+        let executors = workers.0.clone();
         let handles = DriverHandles {
             commands: to_driver,
             spans,
@@ -151,7 +153,13 @@ impl Engine {
             effects,
             intake: Intake::default(),
             partial,
+            executors,
         })
+    }
+
+    /// The progress of the attempts that this process performs, and the texts that their sessions report.
+    pub fn live_progress(&self) -> &LiveProgress {
+        self.executors.live_progress()
     }
 
     /// Sets the number of effects performed at a time. Further effects wait, and organizations take turns.
@@ -369,6 +377,7 @@ impl Engine {
         if let Some(driver) = driver {
             let _ = driver.await;
         }
+        self.executors.close().await;
     }
 
     fn owned(&self) -> Ownership {

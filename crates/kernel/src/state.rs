@@ -501,6 +501,11 @@ impl ExecutionStatus {
             Self::Cancelled => "cancelled",
         }
     }
+
+    /// True if the execution has ended.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
 }
 
 impl State {

@@ -13,6 +13,7 @@ pub mod idempotency;
 mod integrations;
 mod known_names;
 mod models;
+mod node_processes;
 pub mod output;
 pub mod paths;
 mod period_budgets;

@@ -4,8 +4,9 @@
 use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
-    Executor, Executors,
+    Executor, Executors, LiveProgress,
     http::{ALLOW_VARIABLE, Allowlist, Http, HttpOptions},
+    sandbox::{Log, Profiles, SandboxOptions, SandboxRunner, Timing},
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_engine::{
@@ -35,7 +36,7 @@ use crate::{
     paths::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
     period_budgets,
     secrets::NodeSecrets,
-    server_settings::object_settings,
+    server_settings::{ObjectSettings, object_settings},
     signals::Signals,
 };
 
@@ -77,6 +78,8 @@ pub struct Rules {
     pub secrets: Option<Arc<NodeSecrets>>,
     /// The budgets of the settings file for a day or a month.
     pub budgets: Vec<PeriodicBudget>,
+    /// The sandboxes of organizations. Scripts of the others run as `scripts` says.
+    pub sandboxes: Profiles,
 }
 
 /// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
@@ -88,18 +91,40 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     }
     let grace: Duration = GRACE_DEFAULT;
     hidden_env.extend(rules.secrets.iter().flat_map(|secrets| secrets.variables().map(String::from)));
-    let Rules { scripts, needs_workspace, tools, agents, runners, changes, secrets, budgets: _ } = rules;
+    let Rules { scripts, needs_workspace, tools, agents, runners, sandboxes, changes, secrets, budgets: _ } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
         ShellOptions { records, same_boot, untrusted_before_ms, hidden_env, grace, traces, scripts, needs_workspace };
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
-    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(Shell::new(options)), Arc::new(http)];
+    let (shell, progress) = (Arc::new(Shell::new(options)), Arc::new(LiveProgress::default()));
+    let options = sandbox_options(traces, progress.clone());
+    let sandboxes = SandboxRunner::new(sandboxes, shell.clone(), options);
+    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(sandboxes), shell, Arc::new(http)];
     executors.extend(tools);
     executors.extend(agents);
     executors.extend(runners);
     executors.extend(changes);
-    Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>))
+    Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>)).with_progress(progress)
+}
+
+/// The settings of sandboxes that no file has.
+pub(crate) fn sandbox_options(traces: bool, progress: Arc<LiveProgress>) -> SandboxOptions {
+    SandboxOptions { traces, timing: Timing::default(), log: log(), progress }
+}
+
+/// Writes messages for the operator to standard error.
+fn log() -> Log {
+    use std::io::Write;
+    Arc::new(|message| drop(writeln!(std::io::stderr().lock(), "{message}")))
+}
+
+/// Reads `sandboxes` of a settings file. A mistake stops the start of a node, since scripts would run elsewhere than meant.
+pub(crate) fn profiles(settings: &ObjectSettings) -> Result<Profiles, CliError> {
+    Profiles::read(&settings.sandboxes).map_err(|errors| {
+        let message = format!("the settings in {}: {}", settings.path.display(), errors.join("\n"));
+        CliError::bad_input("bad_settings", message)
+    })
 }
 
 /// Opens an engine on a data folder with all executors of this executable.

@@ -7,9 +7,7 @@ use mainspring_acp::{
     executor::Runners,
 };
 use mainspring_effects::{
-    Adopted, AttemptName, BoxFuture, CancelSignal, Executor,
-    shell::contain::Scripts,
-    stdio::{InContainers, ProcessSpec, StartProcess, Started, Uncontained},
+    Adopted, AttemptName, BoxFuture, CancelSignal, Executor, sandbox::Profiles, shell::contain::Scripts,
 };
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -18,20 +16,16 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use crate::{secrets::NodeSecrets, server_settings::ObjectSettings};
+use crate::{node_processes::starter, secrets::NodeSecrets, server_settings::ObjectSettings};
 
 /// Returns the executor of `agent` steps with `runner`. None of the agents is started before its first use. Their processes
 /// have the rights that `scripts` gives to scripts. Wrong settings fail such a step, and no other one.
 pub(crate) fn executor(
     settings: &ObjectSettings,
-    scripts: &Scripts,
+    (scripts, sandboxes): (&Scripts, &Profiles),
     secrets: Option<&Arc<NodeSecrets>>,
 ) -> Arc<dyn Executor> {
-    let start: Arc<dyn StartProcess> = match scripts {
-        Scripts::Uncontained => Arc::new(Uncontained),
-        Scripts::Contained(container) => Arc::new(InContainers::new(container.clone())),
-        Scripts::Off(why) => Arc::new(Refused(format!("processes are off, because {why}"))),
-    };
+    let start = starter(scripts, sandboxes, "");
     match parse(&settings.path, &settings.agents) {
         Ok(agents) => Arc::new(Runners::new(agents, start, secrets.cloned().map(|secrets| secrets as Arc<_>))),
         Err(message) => Arc::new(Misconfigured(message)),
@@ -52,15 +46,6 @@ pub(crate) fn parse(path: &Path, agents: &Value) -> Result<Vec<AgentConfig>, Str
 /// Returns the mistakes in `agents`, which fail the steps that use them and no other ones.
 pub(crate) fn mistakes(settings: &ObjectSettings) -> Option<String> {
     parse(&settings.path, &settings.agents).err()
-}
-
-/// Starts no process, with the reason.
-struct Refused(String);
-
-impl StartProcess for Refused {
-    fn start<'a>(&'a self, _: &'a ProcessSpec) -> BoxFuture<'a, Result<Started, String>> {
-        Box::pin(async { Err(self.0.clone()) })
-    }
 }
 
 /// Fails every such step with the reason why the settings cannot be used.

@@ -136,6 +136,15 @@ impl ScriptSettings {
         self.mode == "uncontained"
     }
 
+    /// The mode in a sandbox, with the folder of its process.
+    pub(crate) fn in_sandbox(&self, folder: &Path) -> Result<Scripts, CliError> {
+        match self.mode.as_str() {
+            "uncontained" => Ok(Scripts::Uncontained),
+            "off" => Ok(Scripts::Off("the command of the sandbox profile says `--scripts off`".into())),
+            _ => Ok(self.probed(folder, [folder.to_owned()].into_iter().chain(self.own.iter().cloned()), false)?),
+        }
+    }
+
     /// The mode that this machine supports. A container is tried before anything relies on containers. `works` is
     /// true if this process runs scripts; it may then create the folder and the control groups for them.
     pub(crate) fn in_force(&self, global: &Global, works: bool) -> Result<Scripts, CliError> {
@@ -145,8 +154,6 @@ impl ScriptSettings {
             _ => {}
         }
         let folder = global.home()?.folder().to_owned();
-        let helper = std::env::current_exe();
-        let helper = helper.map_err(|error| CliError::internal("no_executable", error.to_string()))?;
         let hidden = [Some(folder.clone()), Some(paths::key_file(&[&folder])), paths::config_home().map(ours)];
         let hidden = hidden.into_iter().flatten().chain(paths::state_home().ok().map(ours));
         let sockets = global.store.iter().flat_map(|store| PostgresStore::sockets(store));
@@ -161,6 +168,18 @@ impl ScriptSettings {
                 let _ = writeln!(std::io::stderr(), "{said}");
             }
         }
+        self.probed(&folder, hidden, works)
+    }
+
+    /// Tries a container.
+    fn probed(
+        &self,
+        folder: &Path,
+        hidden: impl Iterator<Item = PathBuf>,
+        may_arrange_cgroups: bool,
+    ) -> Result<Scripts, CliError> {
+        let helper = std::env::current_exe();
+        let helper = helper.map_err(|error| CliError::internal("no_executable", error.to_string()))?;
         let settings = ContainerSettings {
             search_path: std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
             helper,
@@ -168,7 +187,7 @@ impl ScriptSettings {
             hidden: hidden.collect(),
             workspaces: folder.join("workspaces"),
             network: self.network,
-            may_arrange_cgroups: works,
+            may_arrange_cgroups,
             is_memory_counted: false,
         };
         Ok(match Container::probe(settings) {

@@ -85,6 +85,9 @@ const PRICES: &str = "prices";
 /// The endpoints of prompts, which only the file has.
 const ORCHESTRATORS: &str = "orchestrators";
 
+/// The sandboxes of scripts, which only the file has.
+const SANDBOXES: &str = "sandboxes";
+
 /// The budgets for a day or a month.
 const BUDGETS: &str = "budgets";
 
@@ -109,6 +112,8 @@ pub(crate) struct ObjectSettings {
     pub(crate) prices: Value,
     /// `orchestrators`; null without one.
     pub(crate) orchestrators: Value,
+    /// `sandboxes`; null without one.
+    pub(crate) sandboxes: Value,
     /// `budgets`; null without one.
     pub(crate) budgets: Value,
     /// `policy`; null without one.
@@ -385,7 +390,7 @@ impl File {
         let names: Vec<&str> = KEYS
             .iter()
             .map(|(name, _)| *name)
-            .chain([TOOL_SERVERS, MODELS, AGENTS, PRICES, BUDGETS, ORCHESTRATORS, POLICY, SECRETS, VAULT])
+            .chain([TOOL_SERVERS, MODELS, AGENTS, PRICES, BUDGETS, ORCHESTRATORS, SANDBOXES, POLICY, SECRETS, VAULT])
             .collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is not a setting; the settings are {}", names.join(", "))));
@@ -402,6 +407,7 @@ impl File {
             agents: part(AGENTS),
             prices: part(PRICES),
             orchestrators: part(ORCHESTRATORS),
+            sandboxes: part(SANDBOXES),
             budgets: part(BUDGETS),
             policy: part(POLICY),
             secrets: part(SECRETS),

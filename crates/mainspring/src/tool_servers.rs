@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainspring_effects::{BoxFuture, Executor, shell::contain::Scripts};
+use mainspring_effects::{BoxFuture, Executor, sandbox::Profiles, shell::contain::Scripts};
 #[cfg(not(feature = "tools"))]
 use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_kernel::{failure::Failure, value::Value};
@@ -55,10 +55,10 @@ pub(crate) fn listed(_: &ObjectSettings) -> Result<Vec<ToolServer>, String> {
 
 /// Returns the configured tool servers. None is started before its first use. Mistakes in their configuration concern
 /// `tool` steps alone, so they are failures of such steps. The processes of stdio servers have the rights that `scripts`
-/// gives to scripts.
+/// gives to scripts. An organization with a runner has none: they would run outside of its sandboxes.
 pub(crate) fn open(
     settings: &ObjectSettings,
-    scripts: &Scripts,
+    scripts: (&Scripts, &Profiles),
     secrets: Option<&Arc<NodeSecrets>>,
 ) -> Result<ToolServers, CliError> {
     match settings.tool_servers {
@@ -129,8 +129,9 @@ mod enabled {
     use mainspring_effects::{
         Adopted, AttemptName, BoxFuture, CancelHandle, CancelSignal, Executor,
         http::{CONNECT_TIMEOUT_DEFAULT, SystemResolver, TlsRoots},
+        sandbox::Profiles,
         shell::contain::Scripts,
-        stdio::{InContainers, ProcessSpec, StartProcess, Started, Uncontained},
+        stdio::{StartProcess, Uncontained},
     };
     use mainspring_engine::evaluator::{ForTenant, evaluate};
     use mainspring_kernel::{
@@ -162,6 +163,7 @@ mod enabled {
         context::{Context, block_on},
         error::CliError,
         evaluator::evaluator,
+        node_processes::starter,
         runner::http_allow,
         secrets::NodeSecrets,
         server_settings::{ObjectSettings, object_settings},
@@ -365,16 +367,10 @@ mod enabled {
     /// Returns the executor of the configured servers and the descriptions of their tools.
     pub(super) fn open(
         settings: &ObjectSettings,
-        scripts: &Scripts,
+        (scripts, sandboxes): (&Scripts, &Profiles),
         secrets: Option<&Arc<NodeSecrets>>,
     ) -> Result<ToolServers, CliError> {
-        let start: Arc<dyn StartProcess> = match scripts {
-            Scripts::Uncontained => Arc::new(Uncontained),
-            Scripts::Contained(container) => Arc::new(InContainers::new(container.clone())),
-            Scripts::Off(why) => {
-                Arc::new(Refused(format!("processes are off, because {why}: use a server with `url`")))
-            }
-        };
+        let start = starter(scripts, sandboxes, ": use a server with `url`");
         Ok(match servers(settings) {
             Ok(servers) => {
                 let pool = pool_of(servers, start, secrets)?;
@@ -418,15 +414,6 @@ mod enabled {
             Ok(tools)
         })?;
         Ok(policy.with_annotations(tools))
-    }
-
-    /// Starts no process, with the reason.
-    struct Refused(String);
-
-    impl StartProcess for Refused {
-        fn start<'a>(&'a self, _: &'a ProcessSpec) -> BoxFuture<'a, Result<Started, String>> {
-            Box::pin(async { Err(self.0.clone()) })
-        }
     }
 
     /// Checks arguments in the sandbox, since the schema is a tool server's.

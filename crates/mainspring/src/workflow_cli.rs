@@ -1,7 +1,7 @@
 //! The command line `workflow`, which runs one execution inside of a sandbox, with JSON on standard streams.
 //!
 //! The contract is section 6 of the first specification: a request on standard input, one envelope on standard
-//! output, progress as NDJSON on standard error, and exit codes. Every command except `--help` and `--version`
+//! output, progress as NDJSON on standard error, and exit codes. Every command except `--help`, `--version` and `serve`
 //! prints an envelope.
 
 mod arguments;
@@ -10,6 +10,7 @@ mod payload;
 mod propose;
 mod resume;
 mod run;
+mod serve;
 mod validate;
 
 use std::{ffi::OsString, io::Write, path::PathBuf};
@@ -34,7 +35,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Parsed::Refused(error) => refused(None, &error),
         Parsed::Command(command) => {
             let execution_id = command.execution_id().map(ToString::to_string);
-            obey(command).unwrap_or_else(|error| refused(execution_id.as_deref(), &error))
+            match obey(command) {
+                Ok((exit, Some(envelope))) => (exit, envelope),
+                Ok((exit, None)) => return exit,
+                Err(error) => refused(execution_id.as_deref(), &error),
+            }
         }
     };
     // A closed pipe does not change the result.
@@ -42,13 +47,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     exit
 }
 
-fn obey(command: Command) -> Result<Answer, CliError> {
-    match command {
-        Command::Run(run) => run::run(&run),
-        Command::Resume(resume) => resume::resume(&resume),
-        Command::Validate(validate) => validate::validate(&validate),
-        Command::Propose(propose) => Ok(propose::propose(&propose)),
-    }
+/// Carries out a command. Without an envelope, standard output belongs to the command.
+fn obey(command: Command) -> Result<(Exit, Option<Value>), CliError> {
+    let (exit, envelope) = match command {
+        Command::Run(run) => run::run(&run)?,
+        Command::Resume(resume) => resume::resume(&resume)?,
+        Command::Validate(validate) => validate::validate(&validate)?,
+        Command::Propose(propose) => propose::propose(&propose),
+        Command::Serve(serve) => return Ok((serve::serve(&serve), None)),
+    };
+    Ok((exit, Some(envelope)))
 }
 
 fn refused(execution_id: Option<&str>, error: &CliError) -> Answer {

@@ -1,11 +1,14 @@
 //! The output of a script: read as it arrives, kept up to a bound, counted beyond it.
 
-use std::{convert::Infallible, io, os::fd::OwnedFd};
+use std::{convert::Infallible, io, os::fd::OwnedFd, sync::Arc};
 
 use rustix::io::Errno;
 use tokio::{io::AsyncReadExt, net::unix::pipe::Receiver};
 
-use super::limits::{DRAIN_BYTES_MAX, LAST_LINE_CHARS_MAX, READ_BYTES_MAX, STREAM_BYTES_MAX, TAIL_BYTES_MAX};
+use super::{
+    limits::{DRAIN_BYTES_MAX, LAST_LINE_CHARS_MAX, READ_BYTES_MAX, STREAM_BYTES_MAX, TAIL_BYTES_MAX},
+    tap::{StreamKind, Tap},
+};
 
 /// Both streams of a running script.
 #[derive(Debug)]
@@ -21,6 +24,7 @@ struct Stream {
     buffer: Vec<u8>,
     kept: Kept,
     is_kept: bool,
+    tap: Option<(StreamKind, Arc<Tap>)>,
 }
 
 /// The kept part of a stream: its beginning, the end of the rest, and its total length.
@@ -45,6 +49,12 @@ pub(super) struct Text {
 impl Streams {
     pub(super) fn new(stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Self> {
         Ok(Self { stdout: Stream::new(stdout)?, stderr: Stream::new(stderr)? })
+    }
+
+    /// Shows the output to `tap` from here on.
+    pub(super) fn observe(&mut self, tap: Option<Arc<Tap>>) {
+        self.stdout.tap = tap.clone().map(|tap| (StreamKind::Stdout, tap));
+        self.stderr.tap = tap.map(|tap| (StreamKind::Stderr, tap));
     }
 
     /// Reads the first bytes of stdout, which are not kept.
@@ -90,7 +100,7 @@ impl Streams {
 impl Stream {
     fn new(pipe: OwnedFd) -> io::Result<Self> {
         let pipe = Receiver::from_owned_fd(pipe)?;
-        Ok(Self { pipe, buffer: vec![0; READ_BYTES_MAX], kept: Kept::default(), is_kept: true })
+        Ok(Self { pipe, buffer: vec![0; READ_BYTES_MAX], kept: Kept::default(), is_kept: true, tap: None })
     }
 
     async fn read(&mut self) {
@@ -117,6 +127,9 @@ impl Stream {
 
     fn keep(&mut self, count: usize) {
         if self.is_kept {
+            if let Some((kind, tap)) = &self.tap {
+                tap.take(*kind, &self.buffer[..count]);
+            }
             self.kept.take(&self.buffer[..count]);
         }
     }

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 130] = [
+pub(super) static CODES: [ErrorCode; 131] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -199,6 +199,12 @@ pub(super) static CODES: [ErrorCode; 130] = [
         20,
         "A token would be sent over an unencrypted connection.",
         "Use `https`, or a loopback address.",
+    ),
+    command(
+        "channel_closed",
+        20,
+        "A message on the standard input of `workflow serve` is none of its protocol, or none came for a minute.",
+        "Start `workflow serve` by a runner of a server of the same release.",
     ),
     command(
         "hash_mismatch",

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::failure::Class::{self, Cancelled, Failed, Internal, Invalid, Policy, RateLimited, Timeout, Unavailable};
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 124] = [
+pub(super) static CODES: [ErrorCode; 125] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -325,6 +325,12 @@ pub(super) static CODES: [ErrorCode; 124] = [
         Unavailable,
         "The script could not be started.",
         "See the reason in the message, such as a limit on processes.",
+    ),
+    execution(
+        "sandbox_not_started",
+        Unavailable,
+        "No sandbox could be started, so nothing was run.",
+        "See the reason in the message; an operator can try the sandbox profile with `mainspring doctor`.",
     ),
     execution("scripts_off", Policy, "This node runs no scripts.", "See the reason in the message, and `--scripts`."),
     execution(

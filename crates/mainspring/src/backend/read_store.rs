@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainspring_effects::shell::contain::Scripts;
+use mainspring_effects::{sandbox::Profiles, shell::contain::Scripts};
 use mainspring_engine::{Engine, EngineError, EngineScope, journal_loader::Loader, keys, start_request::is_child};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_server::services::stored_secrets::StoredSecrets;
@@ -88,9 +88,10 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
     let settings = object_settings()?;
     let secrets = NodeSecrets::of(&settings)?;
-    let ToolServers { executor, source, .. } = tool_servers::open(&settings, &Scripts::Uncontained, Some(&secrets))?;
+    let ToolServers { executor, source, .. } =
+        tool_servers::open(&settings, (&Scripts::Uncontained, &Profiles::default()), Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
-    let runners = Some(runners::executor(&settings, &Scripts::Uncontained, Some(&secrets)));
+    let runners = Some(runners::executor(&settings, (&Scripts::Uncontained, &Profiles::default()), Some(&secrets)));
     let budgets = period_budgets::of_settings(&settings)?;
     let secret_source = Some(secrets.clone());
     let rules =

@@ -17,6 +17,7 @@ mod integrity;
 mod models;
 mod oidc;
 mod open_files;
+mod sandboxes;
 mod server;
 mod settings;
 mod sqlite;
@@ -126,6 +127,7 @@ pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliErro
     models::check_tools(&doctor.flags).into_iter().for_each(|check| report.add(check));
     report.extend(vault::check(&doctor.flags));
     models::check_runners(&doctor.flags).into_iter().for_each(|check| report.add(check));
+    sandboxes::check(&doctor.flags).into_iter().for_each(|check| report.add(check));
     folder::check(&installation, &mut report);
     match &installation.location {
         StoreLocation::Folder(_) => of_file(&installation, &mut report),

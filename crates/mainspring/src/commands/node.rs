@@ -77,9 +77,10 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
     let settings = object_settings()?;
     let secrets = NodeSecrets::of(&settings)?;
-    let ToolServers { executor, source, .. } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
+    let sandboxes = runner::profiles(&settings)?;
+    let ToolServers { executor, source, .. } = tool_servers::open(&settings, (&scripts, &sandboxes), Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
-    let runners = Some(runners::executor(&settings, &scripts, Some(&secrets)));
+    let runners = Some(runners::executor(&settings, (&scripts, &sandboxes), Some(&secrets)));
     models::mistakes(&settings)
         .chain(period_budgets::unpriced(&settings))
         .for_each(|mistake| context.terminal.note(&mistake));
@@ -95,6 +96,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         changes: Some(changes.clone()),
         secrets: Some(secrets.clone()),
         budgets,
+        sandboxes,
     };
     block_on(async {
         context.signals.install()?;

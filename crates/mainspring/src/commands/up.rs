@@ -60,7 +60,7 @@ use crate::{
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
     period_budgets,
-    runner::{REACH_HELP, Rules, http_allow},
+    runner::{REACH_HELP, Rules, http_allow, profiles},
     runners,
     scripts::{close_folder, close_this_process, words},
     secrets::NodeSecrets,
@@ -261,9 +261,11 @@ fn open_console(app: &App, base: &str, opens: bool, context: &Context) -> Result
 
 /// The rules for effects, and the parts of the settings file that the server uses.
 fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> Result<(Rules, Configured), CliError> {
-    let ToolServers { executor, source, list, one } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
+    let sandboxes = profiles(&settings.objects)?;
+    let ToolServers { executor, source, list, one } =
+        tool_servers::open(&settings.objects, (scripts, &sandboxes), Some(secrets))?;
     let agents = models::executor(&settings.objects, source, Some(secrets));
-    let runners = runners::executor(&settings.objects, scripts, Some(secrets));
+    let runners = runners::executor(&settings.objects, (scripts, &sandboxes), Some(secrets));
     let terms = models::terms(&settings.objects)?.unwrap_or_default();
     let writers = Writers::new(agents.clone(), terms, list);
     let integrations = OfSettings { settings: settings.objects.clone(), tools: one, agents: agents.clone() };
@@ -276,6 +278,7 @@ fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> 
         changes: None,
         secrets: Some(secrets.clone()),
         budgets: period_budgets::of_server(&settings.objects)?,
+        sandboxes,
     };
     // A budget may be set while an execution runs.
     let policy = tool_policy::of_settings(&settings.objects)?.with_leases();

@@ -5,7 +5,10 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use mainspring_kernel::plan::Decision;
 
-use crate::error::{CliError, Exit};
+use crate::{
+    error::{CliError, Exit},
+    scripts::ScriptFlags,
+};
 
 /// Run one workflow durably, with JSON on standard streams.
 #[derive(Debug, Parser)]
@@ -25,6 +28,8 @@ pub(super) enum Command {
     Validate(Validate),
     /// Propose a change to a workflow
     Propose(Propose),
+    /// Perform the scripts of an execution of a server, which speaks on standard streams
+    Serve(Serve),
 }
 
 /// Execute a workflow.
@@ -98,6 +103,16 @@ pub(super) struct Propose {
     pub(super) intent: String,
 }
 
+/// Perform scripts for a server.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The workspace of scripts that come without one [default: an empty folder]
+    #[arg(long, value_name = "DIR")]
+    pub(super) workspace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) scripts: ScriptFlags,
+}
+
 /// The result of parsing a command line.
 pub(super) enum Parsed {
     Command(Command),
@@ -112,7 +127,7 @@ impl Command {
         match self {
             Self::Run(run) => Some(&run.execution_id),
             Self::Resume(resume) => Some(&resume.execution_id),
-            Self::Validate(_) | Self::Propose(_) => None,
+            Self::Validate(_) | Self::Propose(_) | Self::Serve(_) => None,
         }
     }
 }

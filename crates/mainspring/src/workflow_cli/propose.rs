@@ -4,7 +4,7 @@
 use std::{io::Write, time::Duration};
 
 use mainspring_authoring::change_request::{Call, ChangeRequest, Draft, Intent, Tokens, mistakes};
-use mainspring_effects::{CancelHandle, Executor, shell::contain::Scripts};
+use mainspring_effects::{CancelHandle, Executor, sandbox::Profiles, shell::contain::Scripts};
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{
     budget::Usage,
@@ -112,7 +112,7 @@ impl Writing<'_> {
     async fn draft(&self, present: &Value) -> Result<(Draft, Compiled), CliError> {
         let secrets = NodeSecrets::of(self.settings)?;
         let ToolServers { source, list, .. } =
-            tool_servers::open(self.settings, &Scripts::Uncontained, Some(&secrets))?;
+            tool_servers::open(self.settings, (&Scripts::Uncontained, &Profiles::default()), Some(&secrets))?;
         let agents = models::executor(self.settings, source, Some(&secrets));
         let tools = match list {
             Some(list) => timeout(TOOLS_TIMEOUT, list.list(None)).await.unwrap_or_default(),

@@ -56,6 +56,7 @@ mod repository;
 mod rollout_decisions;
 mod rollouts;
 mod runners;
+mod sandboxes;
 mod scenario_runs;
 mod scenarios;
 mod schedules;

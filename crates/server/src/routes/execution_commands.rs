@@ -2,6 +2,7 @@
 //! or a message in the inbox of another node.
 
 use axum::{Json, extract::State};
+use mainspring_effects::live_progress::REPORT_BYTES_MAX;
 use mainspring_engine::{
     EngineError,
     clock::now_ms,
@@ -480,8 +481,10 @@ async fn message(
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Report {
     /// Status that the session reports.
-    #[serde(rename = "status")]
-    _status: String,
+    status: String,
+    /// Text for people who watch the execution, up to 1,024 bytes; only with the status `running`.
+    #[schema(max_length = 1024)]
+    message: Option<String>,
     /// Outputs of an ended execution; any JSON value.
     #[serde(default, rename = "outputs")]
     #[schema(value_type = serde_json::Value)]
@@ -496,23 +499,24 @@ struct Report {
     _error: Data,
 }
 
-/// Reports of sessions count only for their own execution. They are all rejected, because this server runs all
-/// executions itself.
-async fn reported(app: App, caller: Caller, id: String) -> Result<Json<CommandResult>> {
-    app.run(move |app| {
-        let row = visible_execution(app, &caller, &id)?;
-        let is_its_own = matches!(&caller.kind, Kind::Session { execution } if *execution == row.id);
-        if !is_its_own {
-            return Err(Problem::new(Code::Forbidden, "Only the execution's own session may report on it."));
-        }
-        let message =
-            "The server runs this execution itself: its journal determines its status, and no report changes it.";
-        Err(Problem::new(Code::Conflict, message))
-    })
-    .await
+/// Returns the execution that a session reports on, which is its own one.
+fn reported(app: &App, caller: &Caller, id: &str) -> Result<ExecutionRow> {
+    let row = visible_execution(app, caller, id)?;
+    match &caller.kind {
+        Kind::Session { execution } if *execution == row.id => Ok(row),
+        _ => Err(Problem::new(Code::Forbidden, "Only the execution's own session may report on it.")),
+    }
+}
+
+/// The answer to a report that agrees with the journal.
+fn agreed(row: ExecutionRow) -> Json<CommandResult> {
+    Json(CommandResult { ok: true, execution_id: row.id, status: row.status })
 }
 
 /// Report the end of an execution, from its session.
+///
+/// The server carries executions out itself, so a report changes nothing. One that agrees with an ended execution is
+/// accepted, and every other is refused (409).
 #[utoipa::path(post, path = "/api/executions/{id}/complete", tag = "executions", params(("id" = String, Path)), request_body = Report,
     extensions(("x-permission" = json!("executions:report"))),
     responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
@@ -520,12 +524,29 @@ async fn complete(
     State(app): State<App>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    Body(_report): Body<Report>,
+    Body(report): Body<Report>,
 ) -> Result<Json<CommandResult>> {
-    reported(app, caller, id).await
+    app.run(move |app| {
+        let row = reported(app, &caller, &id)?;
+        if report.message.is_some() {
+            return Err(Problem::field("message", "it is for `/status`"));
+        }
+        if is_final(&row.status) && row.status == report.status {
+            return Ok(agreed(row));
+        }
+        let message = match is_final(&row.status) {
+            true => format!("The execution has ended with the status `{}`, and no report changes that.", row.status),
+            false => "The server carries this execution out itself, and ends it once its steps have ended.".into(),
+        };
+        Err(Problem::new(Code::Conflict, message))
+    })
+    .await
 }
 
 /// Report the status of an execution, from its session.
+///
+/// The text in `message` is shown with `include=progress` by the server that receives it, until the execution ends. It is
+/// not kept, and decides nothing.
 #[utoipa::path(post, path = "/api/executions/{id}/status", tag = "executions", params(("id" = String, Path)), request_body = Report,
     extensions(("x-permission" = json!("executions:report"))),
     responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
@@ -533,7 +554,24 @@ async fn status(
     State(app): State<App>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    Body(_report): Body<Report>,
+    Body(report): Body<Report>,
 ) -> Result<Json<CommandResult>> {
-    reported(app, caller, id).await
+    app.run(move |app| {
+        let row = reported(app, &caller, &id)?;
+        if is_final(&row.status) || report.status != "running" {
+            let message = format!(
+                "The server decides the status, which is `{}`. While the execution runs, report `running` with a `message`.",
+                row.status
+            );
+            return Err(Problem::new(Code::Conflict, message));
+        }
+        let text = report.message.as_deref().unwrap_or_default().trim();
+        if text.is_empty() || text.len() > REPORT_BYTES_MAX || text.chars().any(char::is_control) {
+            let wrong = format!("it must be a line of 1 to {REPORT_BYTES_MAX} bytes without control characters");
+            return Err(Problem::field("message", wrong));
+        }
+        app.engine.live_progress().report(row.key, text, now_ms());
+        Ok(agreed(row))
+    })
+    .await
 }

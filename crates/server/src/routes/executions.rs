@@ -23,8 +23,8 @@ use crate::{
     services::{
         drains,
         execution_view::{
-            self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, RuntimeState, attempts, listed_error,
-            read_details, snapshot,
+            self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, ProgressBody, RuntimeState, attempts,
+            listed_error, read_details, snapshot,
         },
         wait::{checked, until_settled},
         workflow_names::resolve,
@@ -162,6 +162,7 @@ fn body(app: &App, caller: &Caller, id: &str, include: Include) -> Result<Execut
     if include.workflow_snapshot {
         shown.included.workflow_snapshot = Some(snapshot(app, caller, &row)?);
     }
+    shown.included.progress = include.progress.then(|| ProgressBody::of(app, &row));
     shown.included.runtime_state = include.runtime_state.then(|| RuntimeState::of(&row, &details.state));
     Ok(shown)
 }
@@ -171,8 +172,8 @@ fn body(app: &App, caller: &Caller, id: &str, include: Include) -> Result<Execut
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GetQuery {
-    /// Optional parts, separated by commas: `steps`, `workflowSnapshot` (also requires `workflows:read`) and
-    /// `runtimeState`.
+    /// Optional parts, separated by commas: `steps`, `workflowSnapshot` (also requires `workflows:read`),
+    /// `runtimeState` and `progress`.
     include: Option<String>,
 }
 

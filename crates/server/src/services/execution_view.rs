@@ -22,7 +22,7 @@ use mainspring_store::ExecutionRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub(crate) use include::{Include, IncludedParts, RuntimeState, snapshot};
+pub(crate) use include::{Include, IncludedParts, ProgressBody, RuntimeState, snapshot};
 
 use crate::{
     app::App,

@@ -1,5 +1,6 @@
 //! Optional parts of an execution, selected with the query parameter `include`.
 
+use mainspring_effects::live_progress::AttemptProgress;
 use mainspring_kernel::{state::State, time::rfc3339};
 use mainspring_store::{ExecutionRow, ReadLimit};
 use serde::Serialize;
@@ -25,10 +26,11 @@ pub(crate) struct Include {
     pub steps: bool,
     pub workflow_snapshot: bool,
     pub runtime_state: bool,
+    pub progress: bool,
 }
 
 /// Values of `include`.
-const PARTS: [&str; 3] = ["steps", "workflowSnapshot", "runtimeState"];
+const PARTS: [&str; 4] = ["steps", "workflowSnapshot", "runtimeState", "progress"];
 
 impl Include {
     /// Parses a list that is separated by commas. The definition requires the permission to read workflows.
@@ -39,6 +41,7 @@ impl Include {
                 "steps" => include.steps = true,
                 "workflowSnapshot" => include.workflow_snapshot = true,
                 "runtimeState" => include.runtime_state = true,
+                "progress" => include.progress = true,
                 other => {
                     let message = format!("`{other}` is none of {}", PARTS.join(", "));
                     return Err(Problem::field("include", message));
@@ -81,6 +84,56 @@ pub(crate) struct IncludedParts {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub runtime_state: Option<RuntimeState>,
+    /// With `include=progress`: progress of running attempts, as far as this server knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub progress: Option<ProgressBody>,
+}
+
+/// Progress of an execution on the server that is asked. It is not stored, and other servers may know more.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProgressBody {
+    /// Last text that the session of the execution reported; null if there is none.
+    message: Option<String>,
+    /// Time of the text, RFC 3339; null if there is none.
+    reported_at: Option<String>,
+    /// Scripts that run in a sandbox.
+    attempts: Vec<AttemptProgressBody>,
+}
+
+/// Output of a running script.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttemptProgressBody {
+    /// Step instance.
+    step_id: String,
+    /// Number of the attempt, from 1.
+    attempt: u32,
+    /// Bytes of its standard output.
+    stdout_bytes: u64,
+    /// Bytes of its standard error.
+    stderr_bytes: u64,
+    /// Last line of either, up to 200 characters; empty for a script with secrets.
+    line: String,
+}
+
+impl ProgressBody {
+    pub(crate) fn of(app: &App, row: &ExecutionRow) -> Self {
+        let (report, attempts) = app.engine.live_progress().of(row.key);
+        let attempts = attempts.into_iter().map(|AttemptProgress { step, number, output }| AttemptProgressBody {
+            step_id: step,
+            attempt: number,
+            stdout_bytes: output.stdout_bytes,
+            stderr_bytes: output.stderr_bytes,
+            line: output.line,
+        });
+        Self {
+            reported_at: report.as_ref().map(|report| rfc3339(report.at_ms)),
+            message: report.map(|report| report.text),
+            attempts: attempts.collect(),
+        }
+    }
 }
 
 /// Runtime details of an execution (second specification, `RuntimeState`).
