@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::{
     client::Client,
-    escapes::{run, said},
+    escapes::{output_of, run},
     process::{Organization, Server},
     start::{save, start},
     support::{MAINSPRING, WORKFLOW, yaml},
@@ -107,14 +107,14 @@ fn scripts_of_an_organization_run_in_its_sandbox() {
     ];
     let (ended, steps) = run(&owner, "inside", &scripts);
     assert_eq!(ended.get("status"), Some(&"completed".into()), "{ended:?}");
-    assert!(said(&steps, "parent").contains("serve --scripts uncontained"), "{}", said(&steps, "parent"));
-    assert!(said(&steps, "write").contains("/data/workspaces/"), "{}", said(&steps, "write"));
-    assert!(said(&steps, "read").contains("kept"), "{}", said(&steps, "read"));
-    assert!(said(&steps, "fails").contains("bash_exit_code:3"), "{}", said(&steps, "fails"));
+    assert!(output_of(&steps, "parent").contains("serve --scripts uncontained"), "{}", output_of(&steps, "parent"));
+    assert!(output_of(&steps, "write").contains("/data/workspaces/"), "{}", output_of(&steps, "write"));
+    assert!(output_of(&steps, "read").contains("kept"), "{}", output_of(&steps, "read"));
+    assert!(output_of(&steps, "fails").contains("bash_exit_code:3"), "{}", output_of(&steps, "fails"));
     // Another organization has no sandbox profile: its scripts run as the settings of the server say.
     let acme = Organization::new(&bench.server, "acme");
     let (_, steps) = run(&acme.owner, "outside", &[("parent", PARENT)]);
-    assert!(!said(&steps, "parent").contains("serve"), "{}", said(&steps, "parent"));
+    assert!(!output_of(&steps, "parent").contains("serve"), "{}", output_of(&steps, "parent"));
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn sandboxes_of_other_commands_run_the_same() {
         let (ended, steps) =
             run(&bench.server.owner(), "w", &[("where", "pwd; echo kept > file"), ("read", "cat file")]);
         assert_eq!(ended.get("status"), Some(&"completed".into()), "{}", compact(&Value::List(steps)));
-        assert!(said(&steps, "where").contains(folder), "{}", said(&steps, "where"));
-        assert!(said(&steps, "read").contains("kept"), "{}", said(&steps, "read"));
+        assert!(output_of(&steps, "where").contains(folder), "{}", output_of(&steps, "where"));
+        assert!(output_of(&steps, "read").contains("kept"), "{}", output_of(&steps, "read"));
     }
 }
 
@@ -141,7 +141,7 @@ fn sandboxes_of_other_commands_run_the_same() {
 fn a_sandbox_ends_with_its_execution() {
     let bench = Bench::new(&plain());
     let (_, steps) = run(&bench.server.owner(), "w", &[("parent", "echo \"<$PPID>\"")]);
-    let output = said(&steps, "parent");
+    let output = output_of(&steps, "parent");
     let pid = output.split('<').nth(1).and_then(|rest| rest.split('>').next()).unwrap().to_owned();
     while is_running(&pid) {
         std::thread::yield_now();
