@@ -42,7 +42,7 @@ impl Allowed {
         // used there.
         let is_of_elsewhere =
             |code: &&str| diagnostic::OF_SERVERS.contains(code) || diagnostic::OF_PLACES.contains(code);
-        let own = self.holders.iter().filter(|(code, _)| !is_of_elsewhere(*code));
+        let own = self.holders.iter().filter(|(code, _)| !is_of_elsewhere(code));
         let all = own.flat_map(|(code, holders)| holders.iter().map(|holder| (holder.clone(), *code)));
         all.filter(|entry| !used.contains(entry)).collect()
     }
