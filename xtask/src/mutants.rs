@@ -123,8 +123,8 @@ mod tests {
         };
         check(Some(0), "", Ok(()));
         check(Some(3), "", Ok(()));
-        check(Some(2), one, Err("a.rs:1:1: replace f with ()\nmutants: 1 not noticed"));
-        check(Some(3), one, Err("mutants: 1 not noticed"));
+        check(Some(2), one, Err("a.rs:1:1: replace f with ()\nmutants: 1 not caught"));
+        check(Some(3), one, Err("mutants: 1 not caught"));
         check(Some(4), "", Err("without a break"));
         check(Some(1), "", Err("code 1"));
         check(None, "", Err("a signal"));

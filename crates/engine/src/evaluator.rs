@@ -275,7 +275,7 @@ fn log(console: &Console) -> Value {
     };
     let mut lines: Vec<Value> = console.lines.iter().map(line).collect();
     if console.truncated {
-        lines.push(Value::map([("level", "warn".into()), ("text", "(further output was dropped)".into())]));
+        lines.push(Value::map([("level", "warn".into()), ("text", "(more was written and is not kept)".into())]));
     }
     if lines.is_empty() { Value::Null } else { lines.into() }
 }

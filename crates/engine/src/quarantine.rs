@@ -101,7 +101,7 @@ pub fn notify_of_not_started(place: Place<'_>, parent: ExecutionKey, child: Exec
     let Some((instance, attempt, _)) = open_children(&journal.state).find(|(.., key)| *key == child) else {
         return Ok(false);
     };
-    let why = "its start message was not written with the installation's key";
+    let why = "the message that was to begin it was not written with the installation's key";
     let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(not_started(child, why)) };
     inbox::enqueue(place.store, place.data_dir, place.loader.key(), (parent, &input), None)?;
     Ok(true)
@@ -111,7 +111,7 @@ pub fn notify_of_not_started(place: Place<'_>, parent: ExecutionKey, child: Exec
 fn failure_of(parent: &State, child: ExecutionKey) -> Option<Input> {
     let (instance, attempt, _) = open_children(parent).find(|(.., key)| *key == child)?;
     let message =
-        format!("the started workflow {child} was quarantined: `mainspring quarantine list` shows the reason");
+        format!("the workflow that was started, {child}, was quarantined: `mainspring quarantine list` says why");
     let outcome = Outcome::Failed(Failure::new(Class::Internal, CHILD_QUARANTINED, message));
     Some(Input::Receipt { instance, attempt, outcome })
 }

@@ -210,7 +210,7 @@ fn text_output_ends_with_the_verdict() {
     fs::remove_file(dir.root().join("home/.config/mainspring/key")).unwrap();
     let answer = call(dir.mainspring(&["doctor"]), b"");
     assert_eq!(answer.exit, Some(1), "{answer:?}");
-    assert!(answer.stdout.contains("  ✗ key  ") && answer.stdout.contains("→ put back the copy"), "{answer:?}");
+    assert!(answer.stdout.contains("  ✗ key  ") && answer.stdout.contains("→ restore your copy"), "{answer:?}");
     assert!(answer.stdout.lines().last().unwrap().starts_with("broken: key;"), "{answer:?}");
 }
 
@@ -324,7 +324,7 @@ fn other_broken_checks_are_named_with_help() {
         (|dir| fs::remove_file(config(dir, "key")).unwrap(), &["key"], "restore your copy"),
         (|dir| write_config(dir, "credentials.json", "{\"servers\": {}}", 0o644), &["tokens"], "chmod 600"),
         (|dir| write_config(dir, "credentials.json", "[]", 0o600), &["tokens"], "login"),
-        (|dir| write_config(dir, "config.yaml", "listne: 1\n", 0o600), &["settings"], "`listne` is no setting"),
+        (|dir| write_config(dir, "config.yaml", "listne: 1\n", 0o600), &["settings"], "`listne` is not a setting"),
         (|dir| write_config(dir, "config.yaml", "listen: [\n", 0o600), &["settings"], "config.yaml"),
         (|dir| set_mode(&data(dir), 0o777), &["folder"], "chmod 700"),
         (

@@ -143,7 +143,7 @@ fn a_release_verifies_and_cancels_executions_without_waiters() {
 }
 
 #[test]
-fn erased_values_are_gone_and_verify_names_them() {
+fn erased_values_are_removed_and_verify_lists_them() {
     let dir = dir();
     fine(&dir, &["run", "says.yaml", "--id", "s1", "--var", &format!("secret={SECRET}")]);
     let refused = mainspring(&dir, &["erase", "s1", "--step", "third", "--reason", "request 17"]);

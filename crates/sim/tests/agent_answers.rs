@@ -38,7 +38,7 @@ fn scenario(case: &Value) -> Value {
 }
 
 #[test]
-fn every_answer_is_accepted_or_rejected_as_its_case_says() {
+fn every_answer_has_the_verdict_of_its_case() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/vectors/agent_answers.json");
     let cases = json::value(&fs::read(file).expect("the vectors are there")).expect("JSON");
     let cases = cases.get("cases").and_then(Value::as_list).expect("a list of cases");

@@ -94,7 +94,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, text: &str, lines: &[usize]) {
-        let word = if path == "crates/a/Cargo.toml" { "workspace = true" } else { "why" };
+        let word = if path == "crates/a/Cargo.toml" { "workspace = true" } else { "reason" };
         let expected: Vec<(&str, usize, &str)> = lines.iter().map(|line| (path, *line, word)).collect();
         assert_found(look(&repository(&[(path, text)])), &expected);
     }

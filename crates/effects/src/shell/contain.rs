@@ -263,7 +263,7 @@ impl Container {
     /// control groups is rejected if the trial could make some.
     pub(super) fn confine(&self, organization: Option<&str>, name: &str, member: Pid) -> Result<Cgroup, ShellError> {
         let made = self.cgroups.confine(organization, name, member);
-        made.map_err(|error| ShellError::NotContained(format!("its control groups cannot be created: {error}")))
+        made.map_err(|error| ShellError::NotContained(format!("its control groups cannot be made: {error}")))
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Approve {
 pub(crate) struct Deny {
     #[command(flatten)]
     target: Target,
-    /// Tell the tool server that asks for a form that you cancel, and do not only decline to answer
+    /// Report a cancel to the tool server that asks for a form, instead of a decline
     #[arg(long)]
     cancel: bool,
 }

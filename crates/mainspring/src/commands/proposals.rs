@@ -173,7 +173,7 @@ struct Drained {
 /// The treatment of unfinished executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WhileRunning {
-    /// They end with the definition with which they began
+    /// They end with the definition with which they started
     Pin,
     /// The application is refused while there are any
     Strict,

@@ -22,13 +22,13 @@ use crate::{
     read_limited,
 };
 
-/// Propose a change of a workflow: a definition, or a change in words that a model of the server turns into one.
+/// Propose a change of a workflow: a definition, or a change in prose that a model of the server turns into one.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("change").args(["intent", "from"]).required(true))]
 pub(crate) struct Propose {
     /// The workflow: its slug or id
     workflow: String,
-    /// The change in words, for a language model that the server is set up with
+    /// The change in prose, for a language model of the server
     intent: Option<String>,
     /// The proposed definition, YAML or JSON; no model is asked
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -564,7 +564,7 @@ fn a_member_aborts_a_rollout_with_a_bad_effect() {
     assert!(refused.exit == Some(10) && refused.stderr.contains("not a decimal number"), "{refused:?}");
     let applied =
         run(&["proposals", "apply", "w", id, "--rollout", "10", "--minimum", "50", "--max-failure-rate", "60"]);
-    assert!(applied.exit == Some(0) && applied.stdout.contains("10% of the starts take 1.0.1"), "{applied:?}");
+    assert!(applied.exit == Some(0) && applied.stdout.contains("10% of the starts use 1.0.1"), "{applied:?}");
     let mut failures = 0;
     for key in 0.. {
         let execution = ended(&owner, &started(&owner, "w", &key.to_string()));

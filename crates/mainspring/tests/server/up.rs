@@ -119,7 +119,8 @@ fn each_setting_shows_its_origin() {
         let refused = call(folder.path(), &["config", given], &[]);
         assert!(refused.0 == Some(10) && refused.2.contains(word), "{refused:?}");
     }
-    for (text, word) in [("listne: x", "`listne` is no setting"), ("listen: [1]", "must be a text"), ("- a", "object")]
+    for (text, word) in
+        [("listne: x", "`listne` is not a setting"), ("listen: [1]", "must be a text"), ("- a", "object")]
     {
         std::fs::write(file, text).unwrap();
         let refused = call(folder.path(), &["config", "--config", file], &[]);

@@ -205,7 +205,7 @@ fn check_payload(payload: &Value) -> Result<()> {
     if bytes <= SIGNAL_BYTES_MAX {
         return Ok(());
     }
-    let message = format!("it takes {bytes} bytes in binary form, and a signal brings {SIGNAL_BYTES_MAX} at the most");
+    let message = format!("it takes {bytes} bytes in binary form, and a signal has at most {SIGNAL_BYTES_MAX}");
     Err(Problem::field("payload", message))
 }
 

@@ -39,7 +39,7 @@ impl Launcher {
     /// Starts a container. The command is dropped afterwards, which closes the ends of pipes that it holds.
     pub(crate) async fn start(&self, command: Command) -> io::Result<Child> {
         let (started, child) = oneshot::channel();
-        let gone = || io::Error::other("the thread that starts containers has ended");
+        let gone = || io::Error::other("the thread that starts containers is gone");
         self.0.send(Launch { command, runtime: Handle::current(), started }).map_err(|_| gone())?;
         child.await.map_err(|_| gone())?
     }
