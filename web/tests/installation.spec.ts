@@ -53,11 +53,7 @@ test('settings are saved', async ({ page }) => {
   await expect(page.getByLabel('Of one member')).toHaveValue('40');
 });
 
-test('a stale change of settings is reported, and only changed fields are written', async ({
-  page,
-  open,
-  server,
-}) => {
+test('a stale change of settings is reported, and only changed fields are written', async ({ page, open, server }) => {
   const other = await open(server.token);
   await other.goto('/installation?section=settings');
   await expect(other.getByLabel('Of one member')).toBeVisible();
@@ -73,10 +69,7 @@ test('a stale change of settings is reported, and only changed fields are writte
   expect(await server.call('GET', '/api/organization')).toMatchObject({ limits: { perUser: 41 } });
 });
 
-test('a stale change of a member is refused, and an existing id is not added', async ({
-  page,
-  server,
-}) => {
+test('a stale change of a member is refused, and an existing id is not added', async ({ page, server }) => {
   await server.call('PUT', '/api/members/vic', { role: 'admin' });
   await page.goto('/installation?section=members');
   await page.getByRole('button', { name: 'Change vic' }).click();
@@ -157,10 +150,7 @@ test('a secret is added, gets a new value, and is removed; no answer has its val
   expect(await server.call('GET', '/api/secrets')).toMatchObject({ secrets: [] });
 });
 
-test('reading and changing secrets need their permissions', async ({
-  server,
-  open,
-}) => {
+test('reading and changing secrets need their permissions', async ({ server, open }) => {
   await server.call('PUT', '/api/secrets/shared', { value: VALUE });
   const member = await open(await server.member('secret-reader', 'member'));
   await member.goto('/installation?section=secrets');

@@ -175,6 +175,10 @@ async fn a_sandbox_that_breaks_the_protocol_interrupts_its_attempt() {
             "say '{\"type\":\"workflow.progress\",\"id\":7,\"stdoutBytes\":1,\"stderrBytes\":0,\"line\":\"\"}'; sleep 60",
             "reports on an attempt",
         ),
+        (
+            "say '{\"type\":\"workflow.progress\",\"id\":'$id',\"stdoutBytes\":1,\"stderrBytes\":0,\"line\":\"'$(head -c 9000 /dev/zero | tr '\\0' x)'\"}'; sleep 60",
+            "more than 8192 bytes that is not a result",
+        ),
         ("yes '{\"type\":\"pong\"}'", "messages in a second"),
         ("exit 0", "was ended"),
         ("echo boom >&2; kill -9 $$", "boom"),

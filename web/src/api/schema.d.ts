@@ -3064,8 +3064,8 @@ export interface paths {
             parameters: {
                 query?: {
                     /**
-                     * @description Optional parts, separated by commas: `steps`, `workflowSnapshot` (also requires `workflows:read`) and
-                     *     `runtimeState`.
+                     * @description Optional parts, separated by commas: `steps`, `workflowSnapshot` (also requires `workflows:read`),
+                     *     `runtimeState` and `progress`.
                      */
                     include?: string;
                 };
@@ -3445,7 +3445,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Report the end of an execution, from its session. */
+        /**
+         * Report the end of an execution, from its session.
+         * @description The server carries executions out itself, so a report changes nothing. One that agrees with an ended execution is
+         *     accepted, and every other is refused (409).
+         */
         post: {
             parameters: {
                 query?: never;
@@ -4622,7 +4626,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Report the status of an execution, from its session. */
+        /**
+         * Report the status of an execution, from its session.
+         * @description The text in `message` is shown with `include=progress` by the server that receives it, until the execution ends. It is
+         *     not kept, and decides nothing.
+         */
         post: {
             parameters: {
                 query?: never;
@@ -14018,6 +14026,28 @@ export interface components {
             /** @description Step instance, such as `fetch[3].parse`. */
             stepId: string;
         };
+        /** @description Output of a running script. */
+        AttemptProgressBody: {
+            /**
+             * Format: int32
+             * @description Number of the attempt, from 1.
+             */
+            attempt: number;
+            /** @description Last line of either, up to 200 characters; empty for a script with secrets. */
+            line: string;
+            /**
+             * Format: int64
+             * @description Bytes of its standard error.
+             */
+            stderrBytes: number;
+            /**
+             * Format: int64
+             * @description Bytes of its standard output.
+             */
+            stdoutBytes: number;
+            /** @description Step instance. */
+            stepId: string;
+        };
         /** @description The session of a step attempt. */
         AttemptSession: {
             /** @description Model that the agent of this attempt names; null for other attempts, and for the default model. */
@@ -14922,6 +14952,8 @@ export interface components {
         };
         /** @description The optional parts of an execution; each is missing unless the request includes it. */
         IncludedParts: {
+            /** @description With `include=progress`: progress of running attempts, as far as this server knows it. */
+            progress?: components["schemas"]["ProgressBody"];
             /** @description With `include=runtimeState`: runtime details. */
             runtimeState?: components["schemas"]["RuntimeState"];
             /** @description With `include=steps`: the first attempts, up to 8 MiB. */
@@ -15294,6 +15326,15 @@ export interface components {
             /** @description Message: what happened, and what to do. */
             error: string;
         };
+        /** @description Progress of an execution on the server that is asked. It is not stored, and other servers may know more. */
+        ProgressBody: {
+            /** @description Scripts that run in a sandbox. */
+            attempts: components["schemas"]["AttemptProgressBody"][];
+            /** @description Last text that the session of the execution reported; null if there is none. */
+            message?: string | null;
+            /** @description Time of the text, RFC 3339; null if there is none. */
+            reportedAt?: string | null;
+        };
         /** @description A failed attempt to deliver a prompt. */
         PromptFailureBody: {
             /** @description Time, RFC 3339. */
@@ -15477,6 +15518,8 @@ export interface components {
         Report: {
             /** @description Error of a failed execution; any JSON value. */
             error?: unknown;
+            /** @description Text for people who watch the execution, up to 1,024 bytes; only with the status `running`. */
+            message?: string | null;
             /** @description Outputs of an ended execution; any JSON value. */
             outputs?: unknown;
             /** @description Status that the session reports. */

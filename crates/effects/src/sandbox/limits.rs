@@ -1,4 +1,4 @@
-//! Every bound of sandboxes and sandboxes, each with its reason.
+//! Every bound of sandboxes, each with its reason.
 
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ pub(super) const ERROR_OUTPUT_MAX: Duration = Duration::from_millis(200);
 
 /// Characters of a line that a command has printed, in a message.
 pub(super) const SHOWN_CHARS_MAX: usize = 200;
+
+/// Bytes of a message that is not a result. Each call has one result, and any number of others, so that these are small.
+pub(super) const NOTICE_BYTES_MAX: usize = 8 * 1024;
 
 /// Messages of a sandbox in a second. `workflow serve` sends at most five of each running script; more than this only costs
 /// the node time.

@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    limits::{CLOSE_MAX, PROTOCOL, REPLIES_PER_SECOND_MAX, REPLY_BYTES_MAX},
+    limits::{CLOSE_MAX, NOTICE_BYTES_MAX, PROTOCOL, REPLIES_PER_SECOND_MAX, REPLY_BYTES_MAX},
     lines::Lines,
     options::SandboxOptions,
     process::{Process, StartError, shown},
@@ -341,6 +341,11 @@ impl Running {
                             return End::Idle;
                         }
                         Ok(Received::Result) => idle_since = heard,
+                        Ok(Received::Other) if line.len() > NOTICE_BYTES_MAX => {
+                            return End::Fault(format!(
+                                "it sent a message of more than {NOTICE_BYTES_MAX} bytes that is not a result"
+                            ));
+                        }
                         Ok(Received::Other) => {}
                         Err(why) => return End::Fault(why),
                     }

@@ -235,11 +235,8 @@ fn print_checked(checked: &Result<Checked, String>, trust: Trust) {
         Err(why) => return print_out!("{}  {}", status("failed"), paragraph(why)),
     };
     for one in &checked.executions {
-        let erased = if one.erased > 0 {
-            format!(", {} erased", counted(one.erased as u64, "value", "values"))
-        } else {
-            String::new()
-        };
+        let erased =
+            if one.erased > 0 { format!(", {} erased", counted(one.erased, "value", "values")) } else { String::new() };
         let late = if one.late_receipts > 0 { format!(", {} of them late", one.late_receipts) } else { String::new() };
         let receipts = receipts_text(one.signed_receipts, one.unsigned_receipts) + &late;
         print_out!(

@@ -399,18 +399,23 @@ fn the_examples_have_the_same_journals_with_and_without_sandboxes() {
 }
 
 #[test]
-fn an_organization_with_a_sandbox_has_no_tool_servers_that_are_processes() {
+fn an_organization_with_a_sandbox_has_no_processes_at_the_node() {
     let Value::Map(mut settings) = plain() else { unreachable!() };
     let shell = Value::map([("command", Value::from("bash")), ("args", vec![Value::from("-c"), "cat".into()].into())]);
+    settings.insert("agents".into(), Value::map([("coder", Value::map([("command", Value::from("cat"))]))]));
     settings.insert("mcpServers".into(), Value::map([("shell", shell)]));
     settings.insert("policy".into(), Value::map([("classes", Value::map([("shell.run", "read".into())]))]));
     let bench = Bench::new(&Value::Map(settings));
     let owner = bench.server.owner();
-    save(&owner, "calls", yaml("[{id: call, type: tool, tool: shell.run, arguments: {}}]"));
-    let id = begun(&owner, "calls");
-    assert_eq!(settled(&owner, &id), "failed");
-    let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200).text;
-    assert!(steps.contains("has the sandbox profile `test`"), "{steps}");
+    for step in
+        ["{id: call, type: tool, tool: shell.run, arguments: {}}", "{id: work, type: agent, runner: coder, goal: Go}"]
+    {
+        save(&owner, "calls", yaml(&format!("[{step}]")));
+        let id = begun(&owner, "calls");
+        assert_eq!(settled(&owner, &id), "failed");
+        let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200).text;
+        assert!(steps.contains("the sandbox profile `test` of the organization runs scripts only"), "{steps}");
+    }
 }
 
 #[test]

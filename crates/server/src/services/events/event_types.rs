@@ -77,7 +77,7 @@ mod tests {
             selected.count()
         };
         assert_eq!(all("workflow.*"), EVENT_TYPES.len());
-        assert_eq!((all("workflow.step.*"), all("workflow.execution.*")), (6, 4));
+        assert_eq!((all("workflow.step.*"), all("workflow.execution.*")), (6, 5));
         assert_eq!((all("workflow.step.failed"), all("workflow.step.fail"), all("workflow.step")), (1, 0, 0));
         assert!(selects(&patterns(&["workflow.step.failed", "workflow.budget.*"]), "workflow.budget.raised"));
     }
