@@ -407,11 +407,12 @@ fn an_organization_with_a_sandbox_has_no_processes_at_the_node() {
     settings.insert("policy".into(), Value::map([("classes", Value::map([("shell.run", "read".into())]))]));
     let bench = Bench::new(&Value::Map(settings));
     let owner = bench.server.owner();
-    for step in
-        ["{id: call, type: tool, tool: shell.run, arguments: {}}", "{id: work, type: agent, runner: coder, goal: Go}"]
-    {
-        save(&owner, "calls", yaml(&format!("[{step}]")));
-        let id = begun(&owner, "calls");
+    for (name, step) in [
+        ("calls", "{id: call, type: tool, tool: shell.run, arguments: {}}"),
+        ("works", "{id: work, type: agent, runner: coder, goal: Go}"),
+    ] {
+        save(&owner, name, yaml(&format!("[{step}]")));
+        let id = begun(&owner, name);
         assert_eq!(settled(&owner, &id), "failed");
         let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200).text;
         assert!(steps.contains("the sandbox profile `test` of the organization runs scripts only"), "{steps}");
