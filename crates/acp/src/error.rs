@@ -108,7 +108,7 @@ impl fmt::Display for AgentError {
             ),
             Self::Unauthenticated(said) => write!(
                 out,
-                "wants an account: give it a key in `env` of its configuration, as a secret. It says {}",
+                "requires an account or an API key: give it a key in `env` of its configuration, as a secret. It says {}",
                 quoted(said)
             ),
             Self::Protocol(why) => write!(out, "broke the protocol: {why}; report it to the author of the agent"),

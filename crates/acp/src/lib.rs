@@ -1,4 +1,4 @@
-//! Agents of others, as commands that speak the Agent Client Protocol (version 1) on their standard streams.
+//! External agents, as commands that speak the Agent Client Protocol (version 1) on their standard streams.
 //!
 //! A run is one attempt: a process, a session and a prompt. The agent is hostile, so its messages are bounded before they
 //! are read, and its permission requests are answered by the verdicts in the plan of the execution.

@@ -1,4 +1,4 @@
-//! Programs of the installation that speak on their standard streams: tool servers and agents of others.
+//! Programs of the installation that speak on their standard streams: tool servers and external agents.
 
 mod contained;
 

@@ -357,7 +357,7 @@ pub const HANDLE_BYTES_MAX: usize = 64 * 1024;
 /// The reports of one attempt: forms, tasks and pinned tools. A tool server could ask people forever.
 pub const REPORTS_MAX: u32 = 32;
 
-/// The permissions that one attempt of an agent of others asks people for. It is a session of many calls, each of which may ask.
+/// The permissions that one attempt of an external agent asks people for. It is a session of many calls, each of which may ask.
 pub const RUNNER_REPORTS_MAX: u32 = 256;
 
 /// The tools of tool servers that an execution pins. An agent may list all tools of several servers.

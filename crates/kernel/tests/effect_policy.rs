@@ -327,7 +327,7 @@ fn rules_for_a_server_of_another_node_hold() {
     assert_eq!(judged.verdict, Verdict::Deny, "a rule of the workflow");
 }
 
-/// The verdicts for the permission requests of an agent of others, as `KIND=VERDICT`, in the plan of an execution.
+/// The verdicts for the permission requests of an external agent, as `KIND=VERDICT`, in the plan of an execution.
 fn permissions(text: &str, workflow: &str) -> String {
     let definition = format!("{workflow}steps: [{{id: a, type: agent, runner: coder, goal: g}}]");
     let document = read(definition.as_bytes(), Syntax::Yaml).expect("it reads");

@@ -1,4 +1,4 @@
-//! The agents of others in this machine's settings file: `agents`.
+//! The external agents in this machine's settings file: `agents`.
 
 use std::{path::Path, sync::Arc};
 

@@ -76,7 +76,7 @@ const POLICY: &str = "policy";
 /// The key of the models. They have no flag and no variable either.
 const MODELS: &str = "models";
 
-/// The agents of others.
+/// The external agents.
 const AGENTS: &str = "agents";
 
 /// The prices of the models.

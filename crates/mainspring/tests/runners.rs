@@ -1,4 +1,4 @@
-//! Agents of others in executions: permissions, and a process that is killed in the middle.
+//! External agents in executions: permissions, and a process that is killed in the middle.
 
 use std::{fs, process::Command};
 

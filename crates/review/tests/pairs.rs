@@ -166,7 +166,7 @@ const PAIRS: &[Pair] = &[
         &["agent_added steps[3]"],
     ),
     Pair(
-        "an agent of others",
+        "an external agent",
         NESTED,
         &[("  - {id: end", "  - {id: think, type: agent, runner: coder, goal: Decide}\n  - {id: end")],
         &["agent_added steps[3].runner", "class_raised steps[3].type"],

@@ -66,7 +66,7 @@ pub fn unfit_answer(gate: &GateState, decision: Decision, reason: &Value) -> Opt
     form.and_then(|form| form.check(content)).err()
 }
 
-/// True if an agent of others asks for a permission at the gate, which needs a decision and no content.
+/// True if an external agent asks for a permission at the gate, which needs a decision and no content.
 pub fn is_permission(gate: &GateState) -> bool {
     gate.purpose == Purpose::Form && gate.items.get("permission").is_some()
 }

@@ -1,4 +1,4 @@
-//! The results of agents of others: the value of an answer whose step has an `outputSchema`.
+//! The results of external agents: the value of an answer whose step has an `outputSchema`.
 
 use alloc::format;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Decider<'_> {
-    /// Returns the result of an agent of others with the value of its answer. The results of other steps stay as they are. The
+    /// Returns the result of an external agent with the value of its answer. The results of other steps stay as they are. The
     /// error is the failure of the step: the answer has no value.
     pub(super) fn with_value(&self, instance: &Instance, result: &Value) -> Result<Option<Value>, Failure> {
         let step = self.state.plan.step(instance.step);
@@ -37,7 +37,7 @@ pub(super) fn described<'v>(step: &Step, output: &'v Value) -> &'v Value {
     if is_checked(step) { output.get("value").unwrap_or(&Value::Null) } else { output }
 }
 
-/// True for an agent of others whose answer has a schema.
+/// True for an external agent whose answer has a schema.
 fn is_checked(step: &Step) -> bool {
     step.work.runner().is_some() && step.output_schema.is_some()
 }

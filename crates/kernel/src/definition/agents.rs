@@ -51,7 +51,7 @@ pub(super) fn is_conversation(kind: Option<&Kind>, fields: &Fields<'_>) -> bool 
         && CONVERSATION_KEYS.iter().any(|key| fields.has(key))
 }
 
-/// True for an `agent` step that an agent of others performs.
+/// True for an `agent` step that an external agent performs.
 pub(super) fn is_runner(kind: Option<&Kind>, fields: &Fields<'_>) -> bool {
     kind.is_some_and(|kind| kind.name == "agent") && fields.has("runner")
 }

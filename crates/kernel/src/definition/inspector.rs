@@ -41,7 +41,7 @@ pub enum Outside {
     Model,
     /// The server of a tool, the first part of its full name.
     ToolServer,
-    /// An agent of others, which a command of the settings runs.
+    /// An external agent, which a command of the settings runs.
     Runner,
     /// The price of a model. An empty name is that of the default model.
     Price,

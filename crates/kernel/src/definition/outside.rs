@@ -1,4 +1,4 @@
-//! Things outside of the definition: workflows, secrets, models with their prices, tool servers and agents of others. An
+//! Things outside of the definition: workflows, secrets, models with their prices, tool servers and external agents. An
 //! unknown one is a warning, because it may become known before the execution starts.
 
 use alloc::{collections::BTreeSet, format};

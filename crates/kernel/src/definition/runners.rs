@@ -1,4 +1,4 @@
-//! Reads `agent` steps with `runner`: agents of others, which a command of the settings runs.
+//! Reads `agent` steps with `runner`: external agents, which a command of the settings runs.
 
 use alloc::{format, string::String};
 
@@ -60,7 +60,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Reports agents of others below a budget, which would not hold for them.
+/// Reports external agents below a budget, which would not hold for them.
 pub(super) fn check_budget(has_budget: bool, outline: &Outline<'_>, report: &mut Report<'_>) {
     let entries = outline.entries.iter().filter(|entry| entry.is_first() && is_runner(entry.kind, &entry.fields));
     for entry in entries.filter(|_| has_budget) {

@@ -1,4 +1,4 @@
-//! The permission requests of agents of others. Each kind of tool is judged before the agent starts, so that the verdicts are
+//! The permission requests of external agents. Each kind of tool is judged before the agent starts, so that the verdicts are
 //! in the plan of the execution and not in the settings of a later time.
 //!
 //! The name of a request in rules is `AGENT.KIND`, such as `claude.execute`.

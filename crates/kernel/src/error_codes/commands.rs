@@ -39,7 +39,7 @@ pub(super) static CODES: [ErrorCode; 131] = [
     command(
         "bad_request",
         10,
-        "The request of `workflow` is not what it accepts.",
+        "The request has another form than `workflow` accepts.",
         "Correct the field that the message names.",
     ),
     command("bad_variable", 10, "A variable is not NAME=VALUE.", "Correct `--var`."),

@@ -7,7 +7,7 @@ use crate::diagnostic::Severity;
 pub(super) static CODES: [ErrorCode; 58] = [
     error(
         "unreadable",
-        "The text is not JSON or YAML as the language uses it.",
+        "The text is not JSON or YAML that the language accepts.",
         "Correct the place that the message names.",
     ),
     error(
@@ -75,11 +75,11 @@ pub(super) static CODES: [ErrorCode; 58] = [
     error(
         "reference_into_loop",
         "A reference to one round of a loop from outside of it.",
-        "Refer to the loop: its output has that of its rounds.",
+        "Refer to the loop: its output contains the outputs of its rounds.",
     ),
     error(
         "cycle",
-        "Steps that wait for each other in a circle.",
+        "Steps that wait for each other in a cycle.",
         "Remove one of the references or edges that the message lists.",
     ),
     error("bad_code", "A function whose source cannot be parsed.", "Correct the place that the message names."),

@@ -29,7 +29,7 @@ pub(super) static CODES: [ErrorCode; 125] = [
         "no_executor",
         Invalid,
         "This build has no executor for the type of the step.",
-        "Use `bash`, `http` or `code`.",
+        "Use a `mainspring` that was built with the default features.",
     ),
     execution(
         "policy_denied",
@@ -116,7 +116,7 @@ pub(super) static CODES: [ErrorCode; 125] = [
         "receipt_undecodable",
         Invalid,
         "The result of a call arrived and cannot be decoded: it is nested too deep, too large, or not in the stored form.",
-        "Find out if the call took place, since it is not repeated by itself; then correct what the called service returns.",
+        "Find out whether the call took place, since it is not retried automatically. Then correct what the called service returns.",
     ),
     execution(
         "input_too_large",
@@ -281,10 +281,10 @@ pub(super) static CODES: [ErrorCode; 125] = [
     execution(
         "execution_cancelled",
         Cancelled,
-        "The execution was cancelled for the reason in the message. A reason of one word is a code of its own.",
-        "Start the execution again, if it was cancelled by mistake.",
+        "The execution was canceled for the reason in the message. A reason of one word is a code of its own.",
+        "Start the execution again if it was canceled by mistake.",
     ),
-    execution("lost_failure", Internal, "The text of a failure is not stored any more.", "Report it, with the log."),
+    execution("lost_failure", Internal, "The text of a failure is no longer stored.", "Report it, with the log."),
     execution(
         "bash_exit_code",
         Failed,
@@ -403,14 +403,14 @@ pub(super) static CODES: [ErrorCode; 125] = [
     execution(
         "http_tls_failed",
         Failed,
-        "The certificate is not trusted or for another name, or the server speaks neither TLS 1.2 nor 1.3.",
+        "The certificate is not trusted or is for another name, or the server supports neither TLS 1.2 nor 1.3.",
         "Correct the certificate of the server.",
     ),
     execution(
         "http_redirects_too_many",
         Failed,
         "The server redirects more than five times.",
-        "See where they lead with `followRedirects: false`.",
+        "Use `followRedirects: false` to see the targets.",
     ),
     execution(
         "http_redirect_invalid",
@@ -612,7 +612,7 @@ pub(super) static CODES: [ErrorCode; 125] = [
     execution(
         "agents_need_upgrade",
         Unavailable,
-        "The execution started while a node of an older release was running, which knows no agents.",
+        "The execution started while a node of an older release was running, which does not support agents.",
         "Upgrade every node, and start the execution again.",
     ),
     execution(
@@ -630,7 +630,7 @@ pub(super) static CODES: [ErrorCode; 125] = [
     execution(
         "budgets_need_upgrade",
         Unavailable,
-        "The execution has a budget and started while a node of an older release was running, which knows no budgets.",
+        "The execution has a budget and started while a node of an older release was running, which does not support budgets.",
         "Upgrade every node, and start the execution again.",
     ),
     execution(

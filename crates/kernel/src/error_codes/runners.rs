@@ -1,4 +1,4 @@
-//! Codes of failures of agents of others.
+//! Codes of failures of external agents.
 
 use super::{ErrorCode, executions::execution};
 use crate::failure::Class::{Failed, Invalid, Policy, RateLimited, Unavailable};
@@ -27,12 +27,12 @@ pub(super) static CODES: [ErrorCode; 10] = [
         "runner_protocol",
         Invalid,
         "The agent breaks the Agent Client Protocol or a limit, or speaks another version.",
-        "Report it to the author of the agent, or take another version of it.",
+        "Report it to the author of the agent, or use another version of it.",
     ),
     execution(
         "runner_unauthenticated",
         Invalid,
-        "The agent wants an account or a key.",
+        "The agent requires an account or an API key.",
         "Give it a key in `env` of its configuration, as a secret.",
     ),
     execution(

@@ -88,7 +88,7 @@ pub(super) static CODES: [ErrorCode; 26] = [
     execution(
         "tool_gone",
         Policy,
-        "The tool that the execution has used before is not there any more.",
+        "The tool that the execution has used before no longer exists.",
         "Find the tool with `mainspring tools`, and start a new execution.",
     ),
     execution(

@@ -1,4 +1,4 @@
-//! Agents of others, which a command of the installation runs: an `agent` step with `runner`. A run is one attempt.
+//! External agents, which a command of the installation runs: an `agent` step with `runner`. A run is one attempt.
 
 use alloc::{string::String, vec::Vec};
 
@@ -89,7 +89,7 @@ impl ToolKind {
 }
 
 impl Work {
-    /// Returns the name of the agent of others that it runs.
+    /// Returns the name of the external agent that it runs.
     pub fn runner(&self) -> Option<&str> {
         match self {
             Self::Effect { effect, params } if effect == RUNNER_EFFECT => {
@@ -117,7 +117,7 @@ impl Work {
 }
 
 impl Plan {
-    /// True if a step runs an agent of others.
+    /// True if a step runs an external agent.
     pub fn has_runners(&self) -> bool {
         self.steps.iter().any(|step| step.work.runner().is_some())
     }

@@ -189,7 +189,7 @@ impl Work {
         matches!(self, Self::Loop(Loop { over: Over::Turns(_), .. }))
     }
 
-    /// True if the work may run a script: a `bash` step, an agent that lists `bash` among its tools, or an agent of others,
+    /// True if the work may run a script: a `bash` step, an agent that lists `bash` among its tools, or an external agent,
     /// which runs the commands that its goal asks for.
     pub fn may_run_scripts(&self) -> bool {
         match self {

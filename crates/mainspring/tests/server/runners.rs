@@ -1,4 +1,4 @@
-//! Agents of others at a server: contained as scripts are, and held while people decide about permissions.
+//! External agents at a server: contained as scripts are, and held while people decide about permissions.
 
 use std::{fs, path::PathBuf};
 

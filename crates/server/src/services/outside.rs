@@ -1,5 +1,5 @@
 //! Warnings about names outside of a definition: workflows that it starts with the inputs that these take, secrets,
-//! models with their prices, tool servers and agents of others. They are warnings, because a later save or a change of the settings may add a name.
+//! models with their prices, tool servers and external agents. They are warnings, because a later save or a change of the settings may add a name.
 
 use std::{cell::RefCell, collections::BTreeMap};
 

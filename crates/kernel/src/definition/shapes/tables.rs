@@ -41,7 +41,7 @@ pub(super) const RESPONSE: Fixed = &[
 pub(super) const ANSWER: Fixed =
     &[("text", "string"), ("value", ""), ("usage", "object"), ("turns", ""), ("stopReason", "string")];
 
-/// The output of an agent of others.
+/// The output of an external agent.
 pub(super) const RUN: Fixed = &[
     ("text", "string"),
     ("value", ""),

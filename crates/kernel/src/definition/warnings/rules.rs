@@ -46,7 +46,7 @@ fn names(work: &Work) -> impl Iterator<Item = &str> {
     listed.iter().map(alloc::string::String::as_str).chain(of_step).filter(|name| !name.is_empty())
 }
 
-/// True if a permission request of an agent of others can have the name.
+/// True if a permission request of an external agent can have the name.
 fn is_of_runner(pattern: &Pattern, plan: &Plan) -> bool {
     let matches =
         |runner: &str| ToolKind::ALL.into_iter().any(|kind| pattern.matches(&format!("{runner}.{}", kind.name())));

@@ -21,7 +21,7 @@ pub(super) fn check_tools(flags: &ServerFlags) -> Option<Check> {
     }
 }
 
-/// Checks the settings of agents of others, and that their programs are there. `None` if there are none.
+/// Checks the settings of external agents, and that their programs are there. `None` if there are none.
 pub(super) fn check_runners(flags: &ServerFlags) -> Option<Check> {
     let settings = server_settings::object_settings_of(flags).ok()?;
     let agents = match runners::parse(&settings.path, &settings.agents) {
