@@ -25,6 +25,7 @@ test('an agent is a conversation: the answer as it grows, its tool calls, and th
   await expect(first).toContainText('1800 tokens in, 24 out');
   await expect(first.locator('details')).toContainText('ask');
   await expect(first.locator('details')).toContainText('Needs approval');
+  await expect(page.getByRole('region', { name: 'Open approval' }).first()).toContainText('Which one?');
   const { approvals } = await server.call<{ approvals: { id: string }[] }>('GET', '/api/approvals');
   expect(approvals).toHaveLength(1);
   await server.call('POST', `/api/approvals/${encodeURIComponent(approvals[0]?.id ?? '')}/decide`, {

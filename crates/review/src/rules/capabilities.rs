@@ -33,8 +33,13 @@ pub(super) fn find(sides: Sides<'_, '_>, found: &mut Vec<Finding>) {
                     CLASSES[bound],
                     CLASSES[class]
                 ),
+                None if bound == 0 => format!(
+                    "The new step {} is of the class {}. The old version had no step with an effect.",
+                    quoted(&node.id),
+                    CLASSES[class]
+                ),
                 None => format!(
-                    "The new step {} is of the class {}, and the old version had none above {}.",
+                    "The new step {} is of the class {}. The highest class of the old version is {}.",
                     quoted(&node.id),
                     CLASSES[class],
                     CLASSES[bound]

@@ -16,6 +16,9 @@ function columnsOf(items: unknown): string[] | null {
   return columns.length > 0 && columns.length <= COLUMNS_MAX ? columns : null;
 }
 
+/** False for an empty list and for null: the approval is its prompt alone. */
+export const hasItems = (items: unknown) => (Array.isArray(items) ? items.length > 0 : (items ?? null) !== null);
+
 export function Items({ items }: { items: unknown }) {
   const columns = columnsOf(items);
   if (Array.isArray(items) && items.length === 0) return <p className="muted">The approval has no items.</p>;

@@ -115,6 +115,7 @@ function templateWith(steps: Steps, id: string, loops: string[] = []): string | 
 
 function Findings({ found, show }: { found: Diagnostic[]; show: (one: Diagnostic) => void }) {
   const errors = found.filter(one => one.severity === 'error').length;
+  const warnings = found.length - errors;
   return (
     <section className="card" aria-label="Findings of the compiler">
       <div className="card-head" role="status">
@@ -123,7 +124,9 @@ function Findings({ found, show }: { found: Diagnostic[]; show: (one: Diagnostic
         ) : (
           <span className="status tone-ok">Compiles</span>
         )}
-        {found.length > errors && <span className="status tone-wait">{found.length - errors} warnings</span>}
+        {warnings > 0 && (
+          <span className="status tone-wait">{warnings === 1 ? '1 warning' : `${warnings} warnings`}</span>
+        )}
       </div>
       {found.length > 0 && (
         <ul className="findings">

@@ -13,7 +13,7 @@ import { Name, Outside } from '@/design/text';
 import { Ago, At, Span } from '@/design/time';
 import { DecideDialog } from '@/features/approvals/decide';
 import { serverForm } from '@/features/approvals/queries';
-import { Items } from '@/features/approvals/items';
+import { Items, hasItems } from '@/features/approvals/items';
 import { useCan } from '@/features/session/queries';
 import { planQuery, type Plan, type PlanStep } from '@/features/workflows/queries';
 import { Actions, stepsByTemplate } from './actions';
@@ -224,7 +224,7 @@ function OpenGates({ execution }: { execution: Execution }) {
           <p className="question">
             <Outside text={gate.prompt} max={1000} />
           </p>
-          {Array.isArray(gate.items) && gate.items.length > 0 && <Items items={gate.items} />}
+          {hasItems(gate.items) && <Items items={gate.items} />}
         </section>
       ))}
       {asked && (
