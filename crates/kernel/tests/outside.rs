@@ -115,6 +115,8 @@ fn a_signal_for_which_no_step_waits_is_refused_with_the_nearest_one() {
     assert!(
         refused("steps: [{id: a, type: bash, command: ls}]", "x").is_some_and(|why| why.ends_with("any other one"))
     );
+    let child = "steps: [{id: a, type: subworkflow, workflow: other}]";
+    assert!(refused(child, "ready").is_some_and(|why| why.ends_with("to the id of the child")));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::{
     picture::picture,
     run::{Broken, Finished, run},
     scenario::{Case, Expect, Mode},
-    unused_effects::unused_effects,
+    unused_effects::{unlisted_tools, unused_effects},
 };
 
 /// The result of a case.
@@ -225,8 +225,9 @@ fn run_modes(case: &Case, fixture: &Fixture) -> (Vec<ModeReport>, Vec<String>) {
         Mode::Straight => judge(*mode, &case.expect, straight.as_ref(), None),
         mode => judge(*mode, &case.expect, run(fixture, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
     };
-    let warnings = unused_effects(fixture, straight.as_ref().ok(), case).into_iter().collect();
-    (case.modes.iter().map(report).collect(), warnings)
+    let finished = straight.as_ref().ok();
+    let warnings = unused_effects(fixture, finished, case).into_iter().chain(unlisted_tools(finished, &case.expect));
+    (case.modes.iter().map(report).collect(), warnings.collect())
 }
 
 fn judge(mode: Mode, expect: &Expect, result: Result<&Finished, &Broken>, straight: Option<&Finished>) -> ModeReport {

@@ -1,4 +1,5 @@
-//! Scripted effects that were never called: most often a misspelled name, which a passing case would hide.
+//! Mistakes in a scenario that a passing case would hide, most often a misspelled name: scripted effects that were never
+//! called, and calls of tools that an agent does not list.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -6,6 +7,7 @@ use mainspring_kernel::{
     definition::nearest,
     instance::Instance,
     plan::{Loop, Over, Plan, Work},
+    record::Record,
     state::{ExecutionStatus, Status},
     template::Template,
     value::Value,
@@ -44,6 +46,21 @@ pub(crate) fn unused_effects(fixture: &Fixture, finished: Option<&Finished>, cas
         .collect();
     let remarks: Vec<String> = said.map(|(names, words)| format!("{words} {}", list(names))).chain(near).collect();
     (!remarks.is_empty()).then(|| format!("effects of no use: {}", remarks.join("; ")))
+}
+
+/// Returns a line about scripted calls of tools that the agent does not list, unless the case expects their failure. The
+/// agent goes on after such a call, so a misspelled name would leave the case green.
+pub(crate) fn unlisted_tools(finished: Option<&Finished>, expect: &Expect) -> Option<String> {
+    let finished = finished?;
+    let is_expected = |name: &str| expect.steps.get(name).is_some_and(|step| step.status == Some(Status::Failed));
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    for record in finished.frames.iter().flat_map(|frame| &frame.records) {
+        let Record::StepFailed { instance, fault, .. } = record else { continue };
+        if fault.code == "tool_not_listed" && !is_expected(&instance.name(&finished.plan)) {
+            found.extend(fault.text.value().get("message").and_then(Value::as_text).map(str::to_owned));
+        }
+    }
+    (!found.is_empty()).then(|| found.into_iter().collect::<Vec<_>>().join("; "))
 }
 
 /// True for the name of a step instance that makes a call, as `poll[0].state` or `agent#1.1`.

@@ -306,3 +306,12 @@ fn unused_effects_are_reported() {
     let waits = "[{id: gate, type: approval}, {id: b, type: bash, command: 'true'}]";
     check_warned(waits, "{b: {return: 1}}", "{status: waiting_approval}", "");
 }
+
+#[test]
+fn a_call_of_an_unlisted_tool_is_reported_unless_the_case_expects_it() {
+    let agent = "[{id: a, type: agent, goal: Go, tools: [http]}]";
+    let effects = "{a: [{return: {toolCalls: [{id: c, name: htp, arguments: {url: 'https://example.com'}}]}}, {return: {text: done}}]}";
+    let warning = "the tool \"htp\" is not among the tools of the step: http";
+    check_warned(agent, effects, "{status: completed}", warning);
+    check_warned(agent, effects, "{status: completed, steps: {'a#1.1': failed}}", "");
+}

@@ -649,7 +649,7 @@ pub(super) static CODES: [ErrorCode; 125] = [
         "tool_not_listed",
         Policy,
         "The model asked for a tool that the step does not list. The call was not made, and the model got this failure as its result.",
-        "Add the tool to `tools` if the model may use it.",
+        "Add the tool to `tools` if the model may use it. The name of a workflow is `workflow:NAME`.",
     ),
     execution(
         "change_not_proposed",

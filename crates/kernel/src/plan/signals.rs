@@ -2,8 +2,8 @@
 
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
-use super::{Plan, Work};
-use crate::definition::nearest;
+use super::{Loop, Over, Plan, Work};
+use crate::{definition::nearest, state::CHILD_EFFECT};
 
 /// Maximum number of names in a message.
 const LISTED_MAX: usize = 10;
@@ -26,14 +26,29 @@ impl Plan {
             return None;
         }
         let no_step = format!("no step of this execution waits for the signal `{name}`");
-        Some(match nearest(name, known.iter().copied()) {
-            Some(near) => format!("{no_step}: did you mean `{near}`?"),
-            None if known.is_empty() => format!("{no_step}, nor for any other one"),
-            None => {
+        if let Some(near) = nearest(name, known.iter().copied()) {
+            return Some(format!("{no_step}: did you mean `{near}`?"));
+        }
+        let others = match known.is_empty() {
+            true => format!("{no_step}, nor for any other one"),
+            false => {
                 let listed: Vec<String> = known.iter().take(LISTED_MAX).map(|name| format!("`{name}`")).collect();
                 let more = if known.len() > LISTED_MAX { ", …" } else { "" };
                 format!("{no_step}; its steps wait for {}{more}", listed.join(", "))
             }
+        };
+        Some(match self.starts_workflows() {
+            true => format!("{others}. Send a signal for a workflow that it starts to the id of the child"),
+            false => others,
+        })
+    }
+
+    /// True if a step starts other workflows, itself or by the calls of a model.
+    fn starts_workflows(&self) -> bool {
+        self.steps.iter().any(|step| match &step.work {
+            Work::Effect { effect, .. } => effect == CHILD_EFFECT,
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.workflows().next().is_some(),
+            _ => false,
         })
     }
 }
