@@ -1,5 +1,6 @@
 //! Sends generated requests to a running server and compares the responses with its OpenAPI description.
 
+use crate::cargo;
 use std::path::Path;
 use std::process::Command;
 
@@ -19,8 +20,7 @@ pub(crate) fn run(root: &Path, cases: u32) -> Result<String, String> {
             "`{program}` is missing (it generates the requests): {INSTALL}, or set MAINSPRING_SCHEMATHESIS to its path."
         ));
     }
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut test = Command::new(cargo);
+    let mut test = cargo::command();
     test.args(TEST).arg("--nocapture").current_dir(root);
     test.env("MAINSPRING_API_CASES", cases.to_string()).env("MAINSPRING_SCHEMATHESIS", program);
     match test.status() {

@@ -1,8 +1,8 @@
 //! Real processes under faults, for a chosen time: several nodes with a real PostgreSQL, and one server on an embedded
 //! store.
 
+use crate::cargo;
 use std::path::Path;
-use std::process::Command;
 
 /// The tests, by file and name. Every landing runs them for some seconds.
 const TESTS: [(&str, &str); 2] =
@@ -12,8 +12,7 @@ const TESTS: [(&str, &str); 2] =
 pub(crate) fn run(root: &Path, minutes: u32) -> Result<String, String> {
     let seconds = u64::from(minutes) * 60 / TESTS.len() as u64;
     for (file, name) in TESTS {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let mut test = Command::new(cargo);
+        let mut test = cargo::command();
         test.args(["test", "-p", "mainspring", "--test", file, name, "--", "--nocapture"]);
         test.env("MAINSPRING_CHAOS_SECONDS", seconds.to_string()).current_dir(root);
         match test.status() {

@@ -1,9 +1,8 @@
 //! The checks that a change must pass before it lands: steps in order, each with its time, up to the first failure.
 
-use crate::{conformance, console, need, test_run, tidy};
+use crate::{cargo, conformance, console, need, test_run, tidy};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// The variable that names the folder with the given conformance cases.
@@ -104,8 +103,7 @@ impl Work {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    match Command::new(cargo).args(arguments).current_dir(root).status() {
+    match cargo::command().args(arguments).current_dir(root).status() {
         Ok(status) if status.success() => Ok(String::new()),
         Ok(status) => Err(format!("cargo {} ended with {status}.", arguments.join(" "))),
         Err(error) => Err(format!("cargo cannot be run: {error}.")),

@@ -3,6 +3,7 @@
 //! The test harness reports every test that has run for a minute. A reported test that exceeds [`TEST_MS_MAX`] ends the
 //! run, and the error names it.
 
+use crate::cargo;
 use std::{
     collections::BTreeMap,
     io::{self, BufRead, BufReader, PipeReader, Write},
@@ -59,8 +60,7 @@ impl Slow {
 
 /// Runs cargo with these arguments, shows its output, and kills it when a test takes too long. The error names the cause.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut command = Command::new(cargo);
+    let mut command = cargo::command();
     command.args(arguments).current_dir(root);
     let (outcome, output) = watch_process(command);
     // A closed terminal does not stop the tests.

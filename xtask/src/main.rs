@@ -14,6 +14,7 @@
 
 mod api;
 mod bugs;
+mod cargo;
 mod chaos;
 mod conformance;
 mod console;

@@ -1,5 +1,6 @@
 //! Mutates files with `cargo mutants`, and lists the mutants that no test detects.
 
+use crate::cargo;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -38,23 +39,20 @@ pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     if let Some(absent) = files.iter().find(|file| !root.join(file).is_file()) {
         return Err(format!("There is no file {absent}. Files are named from the root of the repository."));
     }
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let asked =
-        Command::new(&cargo).args(["mutants", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let asked = cargo::command().args(["mutants", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !asked.is_ok_and(|status| status.success()) {
         return Err(format!("cargo mutants is not installed. Install it with: {INSTALL}"));
     }
     fs::create_dir_all(root.join(OUTPUT)).map_err(|error| format!("{OUTPUT} cannot be created: {error}."))?;
     let is_kernel = files.iter().all(|file| file.starts_with(KERNEL));
     if is_kernel {
-        let quick =
-            ask(Command::new(&cargo).args(arguments(files, &QUICK_TESTS)).env(QUICK_SEEDS.0, QUICK_SEEDS.1), root)?;
+        let quick = ask(cargo::command().args(arguments(files, &QUICK_TESTS)).env(QUICK_SEEDS.0, QUICK_SEEDS.1), root)?;
         // Only mutants that the quick run missed are tested again, not those that it could not test.
         if !matches!(quick, Some(0 | 2 | 3)) {
             return verdict(quick, "");
         }
     }
-    let code = ask(Command::new(&cargo).args(arguments(files, if is_kernel { &THOROUGH_TESTS } else { &[] })), root)?;
+    let code = ask(cargo::command().args(arguments(files, if is_kernel { &THOROUGH_TESTS } else { &[] })), root)?;
     let missed = fs::read_to_string(root.join(OUTPUT).join("mutants.out/missed.txt")).unwrap_or_default();
     verdict(code, &missed)
 }

@@ -2,6 +2,7 @@
 //!
 //! It is read once. Every check is a function of it, so a test of a check builds a small repository.
 
+use crate::cargo;
 use crate::token::{self, Comment, Token};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -232,9 +233,8 @@ fn git(root: &Path, arguments: &[&str]) -> Option<String> {
 
 /// The crates of the workspace, as cargo reports them.
 fn packages(root: &Path) -> Result<Vec<Package>, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let arguments = ["metadata", "--no-deps", "--format-version", "1"];
-    let output = Command::new(cargo).args(arguments).current_dir(root).output();
+    let output = cargo::command().args(arguments).current_dir(root).output();
     let output = output.map_err(|error| format!("cargo metadata cannot be run: {error}."))?;
     if !output.status.success() {
         return Err(format!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr)));

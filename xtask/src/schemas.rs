@@ -2,8 +2,8 @@
 //!
 //! The kernel's test of the schemas also generates them, so this tool needs no crate of the product.
 
+use crate::cargo;
 use std::path::Path;
-use std::process::Command;
 
 /// The variable by which tests write golden files instead of comparing them.
 const WRITE_VARIABLE: &str = "MAINSPRING_UPDATE_GOLDEN";
@@ -13,8 +13,7 @@ const ARGUMENTS: [&str; 7] =
 
 /// Generates the schemas. The files belong in the same change as their cause.
 pub(crate) fn run(root: &Path) -> Result<String, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let status = Command::new(cargo).args(ARGUMENTS).env(WRITE_VARIABLE, "1").current_dir(root).status();
+    let status = cargo::command().args(ARGUMENTS).env(WRITE_VARIABLE, "1").current_dir(root).status();
     match status {
         Ok(status) if status.success() => Ok("schemas/*.schema.json are as generated.".to_owned()),
         Ok(status) => Err(format!("cargo {} ended with {status}.", ARGUMENTS.join(" "))),

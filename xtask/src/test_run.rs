@@ -3,6 +3,7 @@
 //! Many tests wait for processes, databases and timers, so one executable at a time would leave processors idle. The
 //! output of an executable is shown when it has ended. All executables run, and the error names those that failed.
 
+use crate::cargo;
 use crate::limited::{self, watch_process};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -86,8 +87,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
 /// Builds the test executables.
 fn build(root: &Path) -> Result<Vec<Executable>, String> {
     const ARGUMENTS: [&str; 4] = ["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"];
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let built = Command::new(cargo).args(ARGUMENTS).current_dir(root).stderr(Stdio::inherit()).output();
+    let built = cargo::command().args(ARGUMENTS).current_dir(root).stderr(Stdio::inherit()).output();
     let built = built.map_err(|error| format!("cargo cannot be run: {error}."))?;
     if !built.status.success() {
         return Err(format!("cargo {} ended with {}.", ARGUMENTS[..3].join(" "), built.status));

@@ -2,6 +2,7 @@
 //! crates are not built again.
 
 use super::table::{FOLDER, PATCH};
+use crate::cargo;
 use crate::repository::paths_below;
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,8 +50,7 @@ impl<'a> Copy<'a> {
 
     /// Builds the simulator of the copy and returns its path.
     pub(super) fn build(&self) -> Result<PathBuf, String> {
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let mut command = Command::new(cargo);
+        let mut command = cargo::command();
         command.args(BUILD).current_dir(&self.folder).env("CARGO_TARGET_DIR", &self.target).envs(PROFILE);
         let output =
             command.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo cannot be run: {error}."))?;
