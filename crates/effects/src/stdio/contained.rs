@@ -2,9 +2,18 @@
 //!
 //! Workflows choose the files of a workspace, and many programs run code that they find in their working directory. A
 //! server therefore begins in an empty folder of its own, unless the settings name a folder of the workspace. It gets no
-//! secrets there.
+//! secrets there. To list its tools without an execution, it gets an empty folder in place of the workspace.
 
-use std::sync::Arc;
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use super::{ErrorOutput, ProcessSpec, RunningProcess, STOP_TIMEOUT, StartProcess, Started};
 use crate::{
@@ -30,10 +39,15 @@ impl InContainers {
     }
 
     async fn run(&self, spec: &ProcessSpec) -> Result<Started, String> {
-        let (Some(workspace), Some(folder)) = (&spec.workspace, &spec.directory) else {
-            return Err(
-                "it runs in the workspace of an execution, and there is none here: use a server with `url`".into()
-            );
+        let empty = match &spec.workspace {
+            Some(_) => None,
+            None if spec.names_directory => {
+                return Err("its `cwd` is in the workspace of an execution, and there is none here".into());
+            }
+            None => Some(EmptyFolder::create().map_err(|error| format!("no folder for it can be created: {error}"))?),
+        };
+        let Some(workspace) = spec.workspace.as_ref().or(empty.as_ref().map(|empty| &empty.0)) else {
+            return Err("it has no folder".into());
         };
         if spec.names_directory && spec.has_secrets {
             return Err(
@@ -49,11 +63,11 @@ impl InContainers {
             arguments: spec.args.clone(),
             variables,
             workspace: workspace.clone(),
-            folder: spec.names_directory.then(|| folder.clone()),
+            folder: spec.directory.clone().filter(|_| spec.names_directory),
             organization: spec.organization.clone(),
         };
         let StartedProgram { input, output, errors, running } = self.0.start(program).await?;
-        let process = Box::new(InContainer { running, errors: ErrorOutput::keep(errors) });
+        let process = Box::new(InContainer { running, errors: ErrorOutput::keep(errors), _empty: empty });
         Ok(Started { output: Box::new(output), input: Box::new(input), process })
     }
 }
@@ -68,6 +82,31 @@ impl StartProcess for InContainers {
 struct InContainer {
     running: RunningProgram,
     errors: ErrorOutput,
+    /// The folder in place of a workspace, until the end of the container.
+    _empty: Option<EmptyFolder>,
+}
+
+/// An empty folder in place of a workspace, for a server whose tools are listed without an execution.
+struct EmptyFolder(PathBuf);
+
+impl EmptyFolder {
+    fn create() -> io::Result<Self> {
+        static CREATED: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = CREATED.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("mainspring-tools-{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return created.map(|()| Self(path)),
+            }
+        }
+    }
+}
+
+impl Drop for EmptyFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 impl RunningProcess for InContainer {
@@ -82,6 +121,10 @@ impl RunningProcess for InContainer {
     }
 
     fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
-        Box::pin(async move { self.running.end(STOP_TIMEOUT).await })
+        Box::pin(async move {
+            let Self { running, _empty: empty, .. } = *self;
+            running.end(STOP_TIMEOUT).await;
+            drop(empty);
+        })
     }
 }

@@ -62,6 +62,10 @@ fn check_tools(plan: &Plan, paths: &[Path], report: &mut Report<'_>) {
             if name.len() > TOOL_NAME_BYTES_MAX {
                 let message = format!("the name of a tool has {} bytes, more than {TOOL_NAME_BYTES_MAX}", name.len());
                 report.error(diagnostic::TOO_LARGE, path, message, "write the name as its server lists it");
+            } else if name.contains(|character: char| character.is_control() || character.is_whitespace()) {
+                // A server that trims names would perform a call that the rules for the trimmed name forbid.
+                let message = format!("the name of a tool, {}, has a space or a control character", named(name));
+                report.error(diagnostic::WRONG_VALUE, path, message, "write the name as its server lists it");
             }
             names.insert(name);
         }

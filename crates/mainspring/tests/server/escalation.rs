@@ -213,7 +213,7 @@ fn tokens_created_by_an_admin_for_others_cannot_decide() {
     let (p, q) = (ours.member("p", "member"), ours.member("q", "member"));
     let step = r#"{"steps":[{"type":"approval","id":"a","approvers":["p","q"],"count":2}]}"#;
     let steps = mainspring_kernel::json::read(step.as_bytes()).unwrap().value.get("steps").unwrap().clone();
-    save(&adm, "pay", steps);
+    save(&adm, "pay", steps.clone());
     let id = start(&adm, "pay", "r1", Map::new()).expect(202).text_at("executionId");
     adm.get(&format!("/api/executions/{id}/wait")).expect(200);
     let made = |client: &Client, user: &str| {
@@ -244,6 +244,12 @@ fn tokens_created_by_an_admin_for_others_cannot_decide() {
     let makers: Vec<_> =
         entries.iter().filter(decided).map(|entry| entry.get("detail").unwrap().get("madeBy").cloned()).collect();
     assert_eq!(makers, [Some("ada".into()), Some("ada".into())]);
+    // Every entry names the creator of the credential.
+    save(&of_p, "by-p", steps);
+    let log = ours.owner.get("/api/audit?limit=200").expect(200).json();
+    let entries = log.get("entries").and_then(Value::as_list).unwrap();
+    let created = entries.iter().find(|entry| entry.get("target").and_then(Value::as_text) == Some("by-p")).unwrap();
+    assert_eq!(created.get("detail").unwrap().get("madeBy"), Some(&"adm".into()), "{created:?}");
     // Tokens that an admin creates for themselves can decide.
     let own = made(&adm, "adm");
     assert!(own.get("/api/me").text.contains("approvals:decide"));

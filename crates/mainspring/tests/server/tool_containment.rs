@@ -254,6 +254,19 @@ fn a_contained_tool_server_ends_with_a_killed_server() {
     }
 }
 
+/// The tools of a contained server are listed without an execution, so that its annotations count.
+#[test]
+fn a_contained_tool_server_is_checked_in_an_empty_folder() {
+    let bench = Bench::with("contained", &[]);
+    let check = |bench: &Bench| {
+        bench.server.owner().post("/api/tool-servers/shell/check", &Value::Map(Map::new())).expect(200).text
+    };
+    let checked = check(&bench);
+    assert!(checked.contains("\"ok\":true") && checked.contains("shell.run"), "{checked}");
+    let in_workspace = check(&Bench::new("contained"));
+    assert!(in_workspace.contains("its `cwd` is in the workspace of an execution"), "{in_workspace}");
+}
+
 #[test]
 fn doctor_shows_the_mode_of_tool_servers() {
     let bench = Bench::new("contained");

@@ -158,11 +158,14 @@ fn an_organization_tightens_the_policy_and_cannot_loosen_it() {
     let acme = Organization::new(&bench.server, "acme");
     assert_eq!(policy_of(&acme.owner), "{}");
     for (key, verdict, place) in
-        [("read", "never", "verdicts.read"), ("a b", "deny", "verdicts.a b"), ("", "ask", "verdicts.")]
+        [("read", "never", "verdicts.read"), ("a b", "deny", "verdicts.a b"), ("a=b", "deny", "verdicts.a=b"), ("", "ask", "verdicts.")]
     {
         let refused = put_policy(&owner, &[(key, verdict)]).expect(400);
         assert!(refused.text.contains(place), "{refused:?}");
     }
+    let twice = r#"{"verdicts": {"payment": "deny", "payment": "allow"}}"#;
+    let refused = owner.send("PUT", "/api/policy", &[], Some(twice)).expect(400);
+    assert!(refused.text.contains("is there twice"), "{refused:?}");
     assert_eq!(policy_of(&owner), r#"{"read":"deny"}"#);
     let tag = owner.get("/api/policy").expect(200).header("etag").unwrap().to_string();
     let body = r#"{"verdicts": {}}"#;

@@ -55,7 +55,7 @@ pub struct Author {
     pub execution: Option<String>,
     /// Id of the session's credential.
     pub session: Option<String>,
-    /// Another member who knows the secret of the author's credential, since that member has made it.
+    /// An admin who knows the secret of the author's credential, since that admin has made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_to: Option<String>,
 }

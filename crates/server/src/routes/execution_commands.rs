@@ -276,7 +276,7 @@ pub(super) async fn decide(
         ("decision", decision.name().into()),
         ("reason", without_content(&reason)),
     ];
-    let detail = Value::map(detail.into_iter().chain(caller.made_by_detail()));
+    let detail = Value::map(detail);
     let input = Input::Decide { instance: open.instance, gate: open.gate.number, decision, by, reason };
     let command = ExecutionCommand { execution: open.execution, input, action: "approval.decide", detail };
     let delivered = deliver(app, caller, &row, command).await?;

@@ -1,10 +1,13 @@
 //! The policy for calls of workflows: the rules that apply to the organization, and those that it sets for itself.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use axum::{extract::State, http::HeaderMap};
 use mainspring_store::Change;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, MapAccess, Visitor},
+};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -43,7 +46,34 @@ struct CallPolicy {
 struct SetCallPolicy {
     /// `allow`, `ask` or `deny` by class (`read`, `model`, `write`, `execute`, `message`, `payment`, `destructive`) or by
     /// pattern of names, as `github.delete_*`.
+    #[serde(deserialize_with = "each_once")]
     verdicts: BTreeMap<String, String>,
+}
+
+/// Reads rules. A repeated rule is refused, since one of its verdicts would be lost.
+fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
+    struct Rules;
+
+    impl<'de> Visitor<'de> for Rules {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a map from classes and patterns to allow, ask or deny")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> std::result::Result<Self::Value, A::Error> {
+            let mut rules = BTreeMap::new();
+            while let Some((rule, verdict)) = entries.next_entry::<String, String>()? {
+                if rules.contains_key(&rule) {
+                    return Err(A::Error::custom(format!("the rule {rule:?} is there twice: remove one")));
+                }
+                rules.insert(rule, verdict);
+            }
+            Ok(rules)
+        }
+    }
+
+    deserializer.deserialize_map(Rules)
 }
 
 fn tagged(app: &App, stored: &Stored<Organization>) -> Result<Tagged<CallPolicy>> {

@@ -186,5 +186,5 @@ fn detail(caller: &Caller, proposal: &str, workflow: &Workflow, new: &NewRollout
         ("whileRunning", new.while_running.into()),
         ("plan", plan),
     ];
-    Value::map(detail.into_iter().chain(caller.made_by_detail()))
+    Value::map(detail)
 }

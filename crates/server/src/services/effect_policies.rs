@@ -63,9 +63,9 @@ fn read_rules(value: &Value) -> Result<VerdictRules, Vec<RuleError>> {
 /// Refuses rules that cannot be read.
 pub(crate) fn check_verdicts(verdicts: &BTreeMap<String, String>) -> Result<()> {
     read_rules(&rules_value(verdicts)).map(drop).map_err(|errors| {
-        let path = errors.first().map_or("verdicts", |error| error.path.as_str());
+        let field = errors.first().map_or("verdicts", |error| error.path.as_str()).to_owned();
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        Problem::field(path, errors.join("; "))
+        Problem::new(Code::ValidationError, errors.join("; ")).with(serde_json::json!({ "field": field }))
     })
 }
 

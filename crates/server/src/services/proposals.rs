@@ -510,7 +510,7 @@ fn reviewed(
     let subject = subject(app, repository, &workflow.body.user, proposal).map_err(failed)?;
     let approvals = || proposal.reviews.iter().filter(|review| review.approve && !review.is_void);
     if !approvals().any(|review| review.hash == subject.hash) {
-        let message = "The review is void: a workflow that this one starts, or the report, has changed since. Review the proposal again.";
+        let message = "The review is void: since then a workflow that this one starts, the policy, or the report has changed. Read the proposal again; it needs a new review, or a new proposal if it was applied.";
         return Err(Refusal::Void(Problem::new(Code::Conflict, message)));
     }
     // A proposal that was approved before the organization required four eyes has no sufficient review.
@@ -702,7 +702,7 @@ pub(super) fn audit<const N: usize>(
         ("base", proposal.change.base_hash.as_str().into()),
         ("hash", proposal.change.hash.as_str().into()),
     ];
-    entry(caller, action, id, Value::map(own.into_iter().chain(details).chain(caller.made_by_detail())))
+    entry(caller, action, id, Value::map(own.into_iter().chain(details)))
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ fn detail(caller: &Caller, stored: &Stored<Rollout>, decision: &Decision, both: 
         ("reason", decision.reason.as_str().into()),
         ("figures", figures_value(both)),
     ];
-    Value::map(detail.into_iter().chain(caller.made_by_detail()))
+    Value::map(detail)
 }
 
 /// The workflow after a promotion, with the entry of its history about it.

@@ -435,13 +435,26 @@ fn prepare(
     let ends_drain = workflow.drain.is_none() && before.as_ref().is_some_and(|before| before.drain.is_some());
     puts.insert(0, repository.put(id, &workflow, version)?);
     let action = if before.is_some() { "workflow.update" } else { "workflow.create" };
-    let detail = Value::map([
-        ("hash", workflow.hash.as_str().into()),
-        ("version", workflow.version.as_str().into()),
-        ("enabled", workflow.enabled.into()),
-    ]);
-    let audit = entry(caller, action, id, detail);
+    let audit = entry(caller, action, id, audited(before.as_ref(), &workflow));
     Ok(Prepared { stored: Stored { id: id.into(), version: version + 1, body: workflow }, puts, audit, ends_drain })
+}
+
+/// The audit detail of a saved workflow. It has the names that have changed: a slug decides which workflow starts.
+fn audited(before: Option<&Workflow>, after: &Workflow) -> Value {
+    let saved: [(&str, Value); 3] = [
+        ("hash", after.hash.as_str().into()),
+        ("version", after.version.as_str().into()),
+        ("enabled", after.enabled.into()),
+    ];
+    let texts = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect::<Vec<Value>>().into();
+    let is_changed = |same: fn(&Workflow, &Workflow) -> bool| before.is_some_and(|before| !same(before, after));
+    let changed: [(&str, bool, Value); 3] = [
+        ("slug", is_changed(|a, b| a.slug == b.slug), after.slug.as_deref().into()),
+        ("name", is_changed(|a, b| a.name == b.name), after.name.as_str().into()),
+        ("tags", is_changed(|a, b| a.tags == b.tags), texts(&after.tags)),
+    ];
+    let changed = changed.into_iter().filter(|(_, is_changed, _)| *is_changed).map(|(key, _, value)| (key, value));
+    Value::map(saved.into_iter().chain(changed))
 }
 
 /// Reads a definition. Diagnostics of text have lines and columns.

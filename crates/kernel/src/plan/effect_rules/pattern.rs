@@ -18,6 +18,9 @@ impl Pattern {
         if text.contains(|character: char| character.is_control() || character.is_whitespace()) {
             return Err("a pattern has no spaces and no control characters");
         }
+        if text.contains('=') {
+            return Err("no tool has `=` in its name: write one rule as RULE=VERDICT");
+        }
         Ok(Self(text.to_owned()))
     }
 
