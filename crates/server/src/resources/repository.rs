@@ -218,8 +218,8 @@ pub fn with_retries<T>(
     Err(Problem::concurrent_change())
 }
 
-/// An audit entry for an action of the caller, with the credential and the member who created it for another. It contains no secrets and no payloads, because the log cannot be
-/// erased; only the reasons of decisions are meant for it.
+/// An audit entry for an action of the caller, with the credential and the member who created it for another. It contains
+/// no secrets and no payloads, because the log cannot be erased; only the reasons of decisions are meant for it.
 pub fn entry(caller: &Caller, action: &str, target: &str, detail: Value) -> AuditEntry {
     // Names the credential, so that one created by an admin is distinguished from the member's own.
     let mut map = detail.as_map().cloned().unwrap_or_default();
