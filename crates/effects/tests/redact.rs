@@ -150,3 +150,14 @@ fn a_form_is_redacted_and_a_handle_with_a_value_is_a_failure() {
         }
     }
 }
+
+/// Shells, SQL and CSV double or leave a quote inside of quotes.
+#[test]
+fn a_value_with_quotes_is_found_inside_of_quotes() {
+    let value = r#"My+Secret/Value=00&<tag>'q"x"#;
+    let redactor = Redactor::new([SecretValue::new(value).unwrap()]);
+    for (open, close, quote, escape) in [("'", "'", "'", r"'\''"), ("'", "'", "'", "''"), ("\"", "\"", "\"", "\"\"")] {
+        let text = format!("+ echo {open}{}{close} end", value.replace(quote, escape));
+        assert_eq!(redactor.text(text), format!("+ echo {open}***{close} end"), "{escape}");
+    }
+}

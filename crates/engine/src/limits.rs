@@ -176,6 +176,10 @@ pub const CLOCK_APART_MS_MAX: u64 = 2_000;
 /// within this time; a shorter one means more requests to the store.
 pub const LEASE_OF_BUDGETS_MS_MAX: u64 = 300_000;
 
+/// The time for which a node remembers that no budget of a day or a month applies to executions of an organization. A new
+/// budget applies to executions that start later than this. The store answers one request in this time for each organization.
+pub const UNBUDGETED_MS_MAX: u64 = 5_000;
+
 /// Requests for leases of budgets that a node sends at a time. Those for the same account wait for each other in the store,
 /// and more of them would take all connections.
 pub const LEASES_AT_A_TIME: usize = 8;

@@ -29,6 +29,7 @@ secrets:
   OF_COMMAND: {command: [cat, ../../values/command]}
   OTHERS: {env: PLANTED, workflows: [other]}
   UNSET: {env: NOT_SET}
+  PIPE: {file: ../../values/pipe}
 mcpServers:
   echo: {command: bash, args: [../server.sh], env: {TOKEN: {secret: OF_COMMAND}}}
 policy:
@@ -289,4 +290,14 @@ fn the_command_line_has_no_session_with_a_token() {
         "{answer:?}"
     );
     assert!(!bench.dir.workspace().join("ran").exists());
+}
+
+/// A read of a named pipe would wait for a writer.
+#[test]
+fn a_file_that_is_no_regular_file_is_refused_at_once() {
+    let bench = Bench::new();
+    let made = Command::new("mkfifo").arg(bench.outer.path().join("values/pipe")).status().unwrap();
+    assert!(made.success());
+    let answer = bench.run("pipe", "steps: [{id: a, type: bash, env: {X: {secret: PIPE}}, command: echo no}]");
+    assert!(answer.stdout.contains("secret_missing") && answer.stdout.contains("not a regular file"), "{answer:?}");
 }

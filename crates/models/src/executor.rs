@@ -316,7 +316,11 @@ fn translated(failure: Failure, step: &str) -> Failure {
     let body = failure.details.get("body").unwrap_or(&Value::Null);
     let error = match (status, failure.code.as_str()) {
         (Some(status), _) => of_status(status, body, retry_after_ms),
-        (None, "http_response_too_large") => ModelError::AnswerTooLarge(failure.message),
+        (None, "http_response_too_large") => {
+            let message =
+                format!("the response has more than {ANSWER_BYTES_MAX} bytes: ask for less, or lower `maxTokens`");
+            ModelError::AnswerTooLarge(message)
+        }
         (None, "http_response_invalid") => ModelError::AnswerInvalid(failure.message),
         (None, _) => {
             let message = format!("step `{step}`: {}", failure.message);

@@ -24,6 +24,11 @@ pub const STREAM_EVENT_BYTES_MAX: usize = ANSWER_BYTES_MAX + 1024;
 /// The bytes that a part of an answer counts beside its content, so that empty parts are bounded.
 pub const STREAM_PART_BYTES: usize = 64;
 
+/// Entries of the usage of a streamed answer, and bytes of each. Providers send about ten, of at most 200 bytes.
+pub const USAGE_ENTRIES_MAX: usize = 64;
+/// See [`USAGE_ENTRIES_MAX`].
+pub const USAGE_ENTRY_BYTES_MAX: usize = 1024;
+
 /// The maximum tokens of an answer if neither step nor model sets it. Anthropic requires a number.
 pub const ANSWER_TOKENS_DEFAULT: u64 = 8_192;
 

@@ -18,7 +18,10 @@ use mainspring_kernel::{
 
 use crate::{
     error::{ModelError, of_status, quoted},
-    limits::{ANSWER_BYTES_MAX, STREAM_BYTES_MAX, STREAM_EVENTS_MAX, STREAM_PART_BYTES},
+    limits::{
+        ANSWER_BYTES_MAX, STREAM_BYTES_MAX, STREAM_EVENTS_MAX, STREAM_PART_BYTES, USAGE_ENTRIES_MAX,
+        USAGE_ENTRY_BYTES_MAX,
+    },
     provider::Provider,
 };
 use events::Events;
@@ -301,8 +304,14 @@ fn index(value: &Value) -> Result<Option<usize>, ModelError> {
     }
 }
 
-/// Takes over entries that are not null.
+/// Takes over entries of usage that are not null. A hostile stream could otherwise add keys in every event, so their number
+/// and size are bounded; all providers stay far below.
 fn merge(into: &mut Map, from: &Value) {
     let entries = from.as_map().into_iter().flatten().filter(|(_, value)| **value != Value::Null);
-    into.extend(entries.map(|(key, value)| (key.clone(), value.clone())));
+    for (key, value) in entries {
+        let is_small = key.len() + cbor::byte_count(value) <= USAGE_ENTRY_BYTES_MAX;
+        if is_small && (into.len() < USAGE_ENTRIES_MAX || into.contains_key(key)) {
+            into.insert(key.clone(), value.clone());
+        }
+    }
 }

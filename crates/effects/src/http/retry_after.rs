@@ -3,15 +3,17 @@
 use std::time::{Duration, SystemTime};
 
 use hyper::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
-use mainspring_kernel::limits::WAIT_MAX_MS;
 
-/// Returns the milliseconds of `Retry-After` (RFC 9110, 10.2.3), given as seconds or as a date, capped at the longest
-/// wait; `None` if the header is missing or invalid. A date is compared with the `Date` of the response, so that only
+/// The longest delay that a server can request. A server that requests more is asked again after this time.
+const RETRY_AFTER_MS_MAX: u64 = 24 * 3600 * 1000;
+
+/// Returns the milliseconds of `Retry-After` (RFC 9110, 10.2.3), given as seconds or as a date, capped at
+/// [`RETRY_AFTER_MS_MAX`]; `None` if the header is missing or invalid. A date is compared with the `Date` of the response, so that only
 /// the server's clock matters, or with `now` without one.
 pub(super) fn retry_after_ms(headers: &HeaderMap, now: SystemTime) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let delay_ms = match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Digits that overflow a number mean the longest wait.
+        // Digits that overflow a number mean the longest delay.
         true if !text.is_empty() => text.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000),
         _ => {
             let until = httpdate::parse_http_date(text).ok()?;
@@ -19,7 +21,7 @@ pub(super) fn retry_after_ms(headers: &HeaderMap, now: SystemTime) -> Option<u64
             u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)
         }
     };
-    Some(delay_ms.min(WAIT_MAX_MS))
+    Some(delay_ms.min(RETRY_AFTER_MS_MAX))
 }
 
 fn date_of(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
@@ -43,8 +45,8 @@ mod tests {
     fn seconds() {
         check("0", None, Some(0));
         check(" 120 ", None, Some(120_000));
-        check("315532800000", None, Some(WAIT_MAX_MS));
-        check("99999999999999999999999999", None, Some(WAIT_MAX_MS));
+        check("315532800000", None, Some(RETRY_AFTER_MS_MAX));
+        check("99999999999999999999999999", None, Some(RETRY_AFTER_MS_MAX));
         for wrong in ["", "-1", "1.5", "soon", "1s"] {
             check(wrong, None, None);
         }
@@ -59,7 +61,7 @@ mod tests {
         check("Fri, 31 Dec 1999 23:58:59 GMT", None, Some(0));
         check("Fri, 31 Dec 1999 23:59:59 GMT", Some("Fri, 31 Dec 1999 23:59:50 GMT"), Some(9_000));
         check("Fri, 31 Dec 1999 23:59:59 GMT", Some("yesterday"), Some(59_000));
-        check("Fri, 31 Dec 9999 23:59:59 GMT", None, Some(WAIT_MAX_MS));
+        check("Fri, 31 Dec 9999 23:59:59 GMT", None, Some(RETRY_AFTER_MS_MAX));
         check("Fri, 32 Dec 1999 23:59:59 GMT", None, None);
     }
 }

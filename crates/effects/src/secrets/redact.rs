@@ -1,6 +1,6 @@
 //! Removes the values of secrets from outcomes.
 //!
-//! A text is searched as it is, and with percent encoding, HTML references and backslash escapes decoded. Each view leaves
+//! A text is searched as it is, and with percent encoding, HTML references, backslash escapes and doubled quotes decoded. Each view leaves
 //! out white space, so that line breaks inside of an encoded value do not hide it. The needles are the value, its longer
 //! lines, its hexadecimal and HTML forms, and the parts of its base64 forms that do not depend on the bytes around it. A value that
 //! a program transforms in another way is not found.
@@ -126,7 +126,7 @@ impl Redactor {
         }
         // An escape at the end may be incomplete, so the text before it is searched as well.
         let tail = text.floor_char_boundary(text.len().saturating_sub(ESCAPE_BYTES_MAX));
-        let escape = text[tail..].find(['%', '\\', '&', '+']).map_or(text.len(), |at| tail + at);
+        let escape = text[tail..].find(['%', '\\', '&', '+', '\'', '"']).map_or(text.len(), |at| tail + at);
         let (mut settled, mut found) = (escape, Vec::new());
         for part in [text, &text[..escape]] {
             each_view(part, &mut |view| {
@@ -189,6 +189,9 @@ fn each_view(text: &str, see: &mut dyn FnMut(&View)) {
     see(&plain);
     if plain.bytes.contains(&b'&') {
         see(&plain.decoded(reference));
+    }
+    if plain.bytes.contains(&b'\'') || plain.bytes.contains(&b'"') {
+        see(&View::raw(text).decoded(quote));
     }
     each_address(plain, see);
     // White space counts here: a backslash before a line break belongs to the break.
@@ -278,6 +281,13 @@ fn percent(bytes: &[u8]) -> Option<(Decoded, usize)> {
 /// Decodes `%41`, and `+` as a space.
 fn form(bytes: &[u8]) -> Option<(Decoded, usize)> {
     if bytes[0] == b'+' { Some((Decoded::Byte(b' '), 1)) } else { percent(bytes) }
+}
+
+/// Decodes a quote inside of quotes: `'\''` of shells, `''` of SQL and YAML, `""` of CSV.
+fn quote(bytes: &[u8]) -> Option<(Decoded, usize)> {
+    let escapes: [(&[u8], u8); 3] = [(br"'\''", b'\''), (b"''", b'\''), (b"\"\"", b'"')];
+    let (escape, byte) = escapes.into_iter().find(|(escape, _)| bytes.starts_with(escape))?;
+    Some((Decoded::Byte(byte), escape.len()))
 }
 
 /// Decodes `&amp;`, `&#38;` and `&#x26;`.

@@ -6,7 +6,7 @@ use mainspring_kernel::{decide::Action, input::Input, state::State};
 
 use crate::{
     evaluator::tenant_of,
-    limits::{LEASE_OF_BUDGETS_MS_MAX, UNBUDGETED_ORGANIZATIONS_MAX, UNBUDGETED_WORKFLOWS_MAX},
+    limits::{LEASE_OF_BUDGETS_MS_MAX, UNBUDGETED_MS_MAX, UNBUDGETED_ORGANIZATIONS_MAX, UNBUDGETED_WORKFLOWS_MAX},
     period_budgets::{Unbudgeted, unlimited},
 };
 
@@ -15,18 +15,34 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct UnbudgetedExecutions(BTreeMap<String, OfOrganization>);
 
-/// Ends in milliseconds since 1970.
+/// Times in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Free {
+    /// The end of the leases.
+    until: u64,
+    /// The time from which the store is asked again, so that a new budget applies to later executions.
+    asked_again_at: u64,
+}
+
+impl Free {
+    /// True before both ends. Ends that are later than any that could be set now were set before the clock was set back.
+    fn is_valid(self, now: u64) -> bool {
+        let is_ahead = |end: u64, most: u64| now < end && end <= now.saturating_add(most);
+        is_ahead(self.until, LEASE_OF_BUDGETS_MS_MAX) && is_ahead(self.asked_again_at, UNBUDGETED_MS_MAX)
+    }
+}
+
 #[derive(Debug, Default)]
 struct OfOrganization {
     /// For all executions.
-    all: u64,
+    all: Free,
     /// For executions of a workflow that are no children.
-    workflows: BTreeMap<String, u64>,
+    workflows: BTreeMap<String, Free>,
 }
 
 impl OfOrganization {
     fn is_over(&self, now: u64) -> bool {
-        self.all <= now && self.workflows.values().all(|until| *until <= now)
+        self.all.until <= now && self.workflows.values().all(|free| free.until <= now)
     }
 }
 
@@ -34,6 +50,7 @@ impl UnbudgetedExecutions {
     pub(super) fn insert(&mut self, now: u64, free: Unbudgeted) {
         let Unbudgeted { organization, workflow, until } = free;
         let until = until.min(now.saturating_add(LEASE_OF_BUDGETS_MS_MAX));
+        let free = Free { until, asked_again_at: now.saturating_add(UNBUDGETED_MS_MAX) };
         if !self.0.contains_key(&organization) && self.0.len() >= UNBUDGETED_ORGANIZATIONS_MAX {
             self.0.retain(|_, of| !of.is_over(now));
             if self.0.len() >= UNBUDGETED_ORGANIZATIONS_MAX {
@@ -42,26 +59,25 @@ impl UnbudgetedExecutions {
         }
         let of = self.0.entry(organization).or_default();
         let Some(workflow) = workflow else {
-            of.all = until;
+            of.all = free;
             return;
         };
         // The organization has a budget now.
-        of.all = 0;
+        of.all = Free::default();
         if !of.workflows.contains_key(&workflow) && of.workflows.len() >= UNBUDGETED_WORKFLOWS_MAX {
-            of.workflows.retain(|_, until| *until > now);
+            of.workflows.retain(|_, free| free.until > now);
         }
         if of.workflows.contains_key(&workflow) || of.workflows.len() < UNBUDGETED_WORKFLOWS_MAX {
-            of.workflows.insert(workflow, until);
+            of.workflows.insert(workflow, free);
         }
     }
 
     /// Takes the request for a lease from the actions of a turn and returns its answer, if no budget applies.
-    /// An answer that ends later than any answer of now was given before the clock was set back, and does not count.
     pub(super) fn grant(&self, now: u64, state: &State, actions: &mut Vec<Action>) -> Option<Input> {
         let place = actions.iter().position(|action| matches!(action, Action::Lease { .. }))?;
         let of = self.0.get(tenant_of(state))?;
         let is_root = state.root() == state.key;
-        let valid = |until: u64| Some(until).filter(|until| is_valid(now, *until)).unwrap_or_default();
+        let valid = |free: Free| if free.is_valid(now) { free.until } else { 0 };
         let of_workflow = state.workflow().filter(|_| is_root).and_then(|workflow| of.workflows.get(workflow));
         let until = valid(of.all).max(valid(of_workflow.copied().unwrap_or_default()));
         if until <= state.now {
@@ -72,10 +88,6 @@ impl UnbudgetedExecutions {
             Action::Perform { .. } | Action::Stop { .. } => None,
         }
     }
-}
-
-fn is_valid(now: u64, until: u64) -> bool {
-    now < until && until <= now.saturating_add(LEASE_OF_BUDGETS_MS_MAX)
 }
 
 #[cfg(test)]
@@ -101,19 +113,22 @@ mod tests {
         }
         assert_eq!(known.0["late"].workflows.len(), UNBUDGETED_WORKFLOWS_MAX);
         known.insert(10, free("late", Some("0"), 30));
-        assert_eq!(known.0["late"].workflows["0"], 30, "a known one is renewed");
+        assert_eq!(known.0["late"].workflows["0"].until, 30, "a known one is renewed");
         known.insert(25, free("late", Some("new"), 30));
         assert_eq!(known.0["late"].workflows.len(), 2);
     }
 
     #[test]
-    fn an_entry_expires_after_five_minutes_on_any_clock() {
+    fn the_store_is_asked_again_after_seconds_on_any_clock() {
         let mut known = UnbudgetedExecutions::default();
         known.insert(1_000, free("o", None, u64::MAX));
-        let until = known.0["o"].all;
-        assert_eq!(until, 1_000 + LEASE_OF_BUDGETS_MS_MAX);
+        let free = known.0["o"].all;
+        assert_eq!(free.until, 1_000 + LEASE_OF_BUDGETS_MS_MAX);
+        let again = free.asked_again_at;
         // The clock was set back by a second, and forward.
-        assert_eq!([0, 1_000, until - 1, until].map(|now| is_valid(now, until)), [false, true, true, false]);
+        assert_eq!([0, 1_000, again - 1, again].map(|now| free.is_valid(now)), [false, true, true, false]);
+        let ending = Free { until: 2_000, ..free };
+        assert_eq!([1_999, 2_000].map(|now| ending.is_valid(now)), [true, false]);
     }
 
     #[test]
@@ -121,6 +136,6 @@ mod tests {
         let mut known = UnbudgetedExecutions::default();
         known.insert(0, free("o", None, 100));
         known.insert(0, free("o", Some("w"), 100));
-        assert_eq!((known.0["o"].all, known.0["o"].workflows["w"]), (0, 100));
+        assert_eq!((known.0["o"].all, known.0["o"].workflows["w"].until), (Free::default(), 100));
     }
 }

@@ -157,9 +157,12 @@ fn an_organization_tightens_the_policy_and_cannot_loosen_it() {
     // Other organizations keep their rules, and so does this one after a refused change.
     let acme = Organization::new(&bench.server, "acme");
     assert_eq!(policy_of(&acme.owner), "{}");
-    for (key, verdict, place) in
-        [("read", "never", "verdicts.read"), ("a b", "deny", "verdicts.a b"), ("a=b", "deny", "verdicts.a=b"), ("", "ask", "verdicts.")]
-    {
+    for (key, verdict, place) in [
+        ("read", "never", "verdicts.read"),
+        ("a b", "deny", "verdicts.a b"),
+        ("a=b", "deny", "verdicts.a=b"),
+        ("", "ask", "verdicts."),
+    ] {
         let refused = put_policy(&owner, &[(key, verdict)]).expect(400);
         assert!(refused.text.contains(place), "{refused:?}");
     }

@@ -35,7 +35,11 @@ pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Result<()> {
     if is_theirs && is_its_own {
         return Ok(());
     }
-    Err(Problem::new(Code::Forbidden, "This execution is another member's; its owner or an admin may do that."))
+    let message = match &caller.kind {
+        Kind::Session { .. } if is_theirs => "The token of a session may only control its own execution.",
+        _ => "This execution is another member's; its owner or an admin may do that.",
+    };
+    Err(Problem::new(Code::Forbidden, message))
 }
 
 /// True if only admins may decide at a gate: the budget of a day or a month is not the execution's own.

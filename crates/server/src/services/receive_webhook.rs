@@ -327,7 +327,7 @@ async fn key_of(
     let (query, body) = (delivery.query.as_str(), &delivery.body);
     let (key, is_named) = match verified {
         Some(verified) => (
-            verified_key(trigger, verified, query, body),
+            verified_key(trigger, verified, body),
             verified.delivery.as_ref().is_some_and(|delivery| delivery.is_signed),
         ),
         None => (delivery_key(trigger, id, query, body), id.is_some()),

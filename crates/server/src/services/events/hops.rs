@@ -14,10 +14,14 @@ pub(crate) const FIELD: &str = "hops";
 /// Parents between an execution and the one that has started its tree, more than a tree can have.
 const ANCESTORS_MAX: usize = 1_000;
 
-/// The hops of a received delivery; 0 without the header.
+/// The hops of a received delivery: the largest value, 0 without the header. An unreadable value counts as the largest number,
+/// since it would otherwise begin a loop again.
 pub(crate) fn of_headers(headers: &HeaderMap) -> u32 {
-    let value = headers.get(HEADER).and_then(|value| value.to_str().ok());
-    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    let values = headers.get_all(HEADER).iter();
+    values
+        .map(|value| value.to_str().ok().and_then(|value| value.trim().parse().ok()).unwrap_or(u32::MAX))
+        .max()
+        .unwrap_or(0)
 }
 
 /// The hops of an execution: those of the delivery that has started it, or the first one of its parents.
