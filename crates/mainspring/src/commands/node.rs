@@ -29,7 +29,7 @@ use crate::{
     evaluator::evaluator,
     models,
     output::terminal::print_out,
-    period_budgets,
+    period_budgets, repositories,
     runner::{self, REACH_HELP, Rules, executors_with},
     runners,
     scripts::{ScriptFlags, close_folder, close_this_process, words},
@@ -87,6 +87,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let changes = ProposeChange::new();
     let effect_policy = Arc::new(tool_policy::of_settings(&settings)?);
     let budgets = period_budgets::of_settings(&settings)?;
+    let repositories = repositories::open(&settings, &scripts, &secrets, context.global.home()?.folder())?;
     let rules = Rules {
         scripts,
         needs_workspace,
@@ -95,6 +96,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         runners,
         changes: Some(changes.clone()),
         secrets: Some(secrets.clone()),
+        repositories: Some(repositories),
         budgets,
         sandboxes,
     };
