@@ -33,6 +33,7 @@ use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
     http::{HttpOptions, StreamClient},
+    sandbox::{Profiles, WorkspaceMode},
     secrets::{Redactor, SecretSource, SecretUser, SecretValue, read_reference},
     shell::{contain::Container, program::Programs},
 };
@@ -62,6 +63,8 @@ pub struct RepositoryOptions {
     pub http: HttpOptions,
     /// The containers in which Git runs.
     pub container: Arc<Container>,
+    /// The sandboxes of organizations, which may not show the files of a node.
+    pub sandboxes: Profiles,
     /// The source of credentials.
     pub secrets: Option<Arc<dyn SecretSource>>,
     /// The folder of the cache. It is made when it is first needed.
@@ -78,6 +81,7 @@ struct Shared {
     hosts: Vec<Host>,
     client: StreamClient,
     programs: Programs,
+    sandboxes: Profiles,
     secrets: Option<Arc<dyn SecretSource>>,
     cache: Cache,
     pack_bytes_max: u64,
@@ -118,12 +122,22 @@ pub struct Wanted<'a> {
 impl Repositories {
     /// Uses repositories.
     pub fn new(options: RepositoryOptions) -> Self {
-        let RepositoryOptions { hosts, http, container, secrets, cache, pack_bytes_max, cache_bytes_max, timeout } =
-            options;
+        let RepositoryOptions {
+            hosts,
+            http,
+            container,
+            sandboxes,
+            secrets,
+            cache,
+            pack_bytes_max,
+            cache_bytes_max,
+            timeout,
+        } = options;
         Self(Ok(Arc::new(Shared {
             hosts,
             client: StreamClient::new(http),
             programs: Programs::new(container),
+            sandboxes,
             secrets,
             cache: Cache::new(cache, cache_bytes_max),
             pack_bytes_max,
@@ -156,9 +170,25 @@ impl Repositories {
         }
     }
 
+    /// Returns the reason why scripts of an organization cannot have the files of a repository, as a sentence: their sandboxes
+    /// have folders of their own.
+    fn why_out_of_reach(&self, organization: Option<&str>) -> Option<String> {
+        let profile = self.0.as_ref().ok()?.sandboxes.of(organization)?;
+        (profile.workspace == WorkspaceMode::Own).then(|| {
+            format!(
+                "scripts of this organization run in the sandbox profile `{}` with `workspace: own`, which does not have the \
+                 files of a repository; its operator can set `workspace: shared`",
+                profile.name
+            )
+        })
+    }
+
     /// Resolves a ref to its present commit. No message of a failure has the credential.
     pub async fn resolve(&self, wanted: Wanted<'_>, by: &SecretUser) -> Result<Pinned, Failure> {
         let shared = self.shared()?;
+        if let Some(why) = self.why_out_of_reach(by.organization.as_deref()) {
+            return Err(GitError::Refused(why).into());
+        }
         let value = shared.value_of(wanted.credential, by).await.map_err(Failure::from)?;
         let remote = shared.remote(wanted.location, wanted.credential, value.as_ref(), by.organization.as_deref());
         let slot = timeout(RESOLVE_TIMEOUT, shared.resolving.take(by.organization.as_deref())).await;

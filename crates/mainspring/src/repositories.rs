@@ -16,6 +16,7 @@ use mainspring_effects::{
         Repositories, RepositoryOptions,
     },
     http::HttpOptions,
+    sandbox::Profiles,
     secrets::SecretSource,
     shell::{self, contain::Scripts},
 };
@@ -99,7 +100,7 @@ pub(crate) fn missing(scripts: &Scripts) -> Option<String> {
 /// The repositories of a node. A mistake in the setting stops the start; a machine that lacks something uses none.
 pub(crate) fn open(
     settings: &ObjectSettings,
-    scripts: &Scripts,
+    (scripts, sandboxes): (&Scripts, &Profiles),
     secrets: &Arc<NodeSecrets>,
     data_folder: &Path,
 ) -> Result<Repositories, CliError> {
@@ -119,6 +120,7 @@ pub(crate) fn open(
         hosts,
         http: HttpOptions { allow: http_allow()?, ..HttpOptions::default() },
         container,
+        sandboxes: sandboxes.clone(),
         secrets: Some(secrets.clone() as Arc<dyn SecretSource>),
         cache: data_folder.join(REPOSITORY_CACHE),
         pack_bytes_max,

@@ -77,8 +77,8 @@ pub struct Rules {
     pub changes: Option<Arc<dyn Executor>>,
     /// The source of the secrets that steps use.
     pub secrets: Option<Arc<NodeSecrets>>,
-    /// The repositories of executions, at nodes of a server. `None` where no start names one.
-    pub repositories: Option<Repositories>,
+    /// The repositories of executions, at nodes of a server. The default refuses scripts of executions with a repository.
+    pub repositories: Repositories,
     /// The budgets of the settings file for a day or a month.
     pub budgets: Vec<PeriodicBudget>,
     /// The sandboxes of organizations. Scripts of the others run as `scripts` says.
@@ -114,15 +114,12 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     let (shell, progress) = (Arc::new(Shell::new(options)), Arc::new(LiveProgress::default()));
     let options = sandbox_options(traces, progress.clone());
     let sandboxes = SandboxRunner::new(sandboxes, shell.clone(), options);
-    let in_repository = |executor: Arc<dyn Executor>| match &repositories {
-        Some(repositories) => Arc::new(InRepository::new(executor, repositories.clone())) as Arc<dyn Executor>,
-        None => executor,
-    };
+    let in_repository = |executor| Arc::new(InRepository::new(executor, repositories.clone())) as Arc<dyn Executor>;
     let mut executors: Vec<Arc<dyn Executor>> =
         vec![in_repository(Arc::new(sandboxes)), in_repository(shell), Arc::new(http)];
     executors.extend(tools.map(in_repository));
+    executors.extend(runners.map(in_repository));
     executors.extend(agents);
-    executors.extend(runners);
     executors.extend(changes);
     Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>)).with_progress(progress)
 }

@@ -64,9 +64,9 @@ impl Cache {
     /// Receives a pack of at most `bytes_max` bytes, and keeps it.
     pub(super) async fn receive(&self, name: &str, mut pack: Pack, bytes_max: u64) -> Result<File, GitError> {
         let number = self.downloads.fetch_add(1, Ordering::Relaxed);
-        let partial = self.folder.join(format!("{}-{number}.{PARTIAL}", std::process::id()));
+        let partial = Partial(self.folder.join(format!("{}-{number}.{PARTIAL}", std::process::id())));
         let (parts, mut received) = mpsc::channel::<Bytes>(PARTS_QUEUED);
-        let (folder, path) = (self.folder.clone(), partial.clone());
+        let (folder, path) = (self.folder.clone(), partial.0.clone());
         let writing = spawn_blocking(move || {
             let mut file = create(&folder, &path)?;
             let (mut bytes, mut checked) = (0, 0);
@@ -101,12 +101,10 @@ impl Cache {
         let unwritten = |error: io::Error| GitError::Unavailable(format!("the repository cannot be stored: {error}"));
         let done = sent.and_then(|()| {
             written.map_err(io::Error::other).and_then(|written| written).map_err(unwritten)?;
-            fs::rename(&partial, self.folder.join(name)).map_err(unwritten)?;
+            fs::rename(&partial.0, self.folder.join(name)).map_err(unwritten)?;
             File::open(self.folder.join(name)).map_err(unwritten)
         });
-        if done.is_err() {
-            let _ = fs::remove_file(&partial);
-        }
+        drop(partial);
         self.tidy(SystemTime::now());
         done
     }
@@ -135,6 +133,15 @@ impl Cache {
         for name in surplus(packs, self.bytes_max) {
             let _ = fs::remove_file(self.folder.join(name));
         }
+    }
+}
+
+/// The file of a download. It is removed unless the download is complete, also if an attempt stops waiting.
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }
 

@@ -4,6 +4,7 @@
 //! Neither is in the workspace, so no script can change them. An incomplete checkout is removed and made again.
 
 use std::{
+    borrow::Cow,
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read},
     os::unix::fs::OpenOptionsExt,
@@ -15,6 +16,7 @@ use mainspring_kernel::{
     effect::{Attempt, Outcome},
     input::REPOSITORY_IN_TRIGGER,
     json,
+    key::ExecutionKey,
     value::{Map, Value},
 };
 use tokio::{
@@ -26,6 +28,7 @@ use tokio::{
 use super::{Pinned, Repositories, Shared, cache::Cache, checkout::Checkout, error::GitError, limits::LOCK_POLL};
 use crate::{
     Adopted, AttemptName, BoxFuture, CancelSignal, Executor,
+    partial::PartialText,
     secrets::{Purpose, Redactor, SecretUser},
     shell::contain::remove_workspace,
 };
@@ -34,6 +37,10 @@ use crate::{
 const NOTE: &str = "start";
 /// See [`NOTE`].
 pub const CHECKED_OUT: &str = "checkout";
+
+/// The effects of scripts, which get variables, and of tools, which may need no files.
+const SCRIPT: &str = "bash";
+const TOOL: &str = "tool";
 
 /// Most bytes of a note.
 const NOTE_BYTES_MAX: u64 = 64 * 1024;
@@ -62,12 +69,38 @@ impl InRepository {
         Self { inner, repositories }
     }
 
-    async fn run(&self, attempt: &Attempt, mut stop: CancelSignal) -> Outcome {
-        let Some(noted) = Noted::of(attempt).await else { return self.inner.perform(attempt, stop).await };
-        match self.prepare(attempt, &noted, &mut stop).await {
-            Ok(()) => self.inner.perform(&with_variables(attempt, &noted.repository), stop).await,
-            Err(GitError::Stopped) => Outcome::Stopped(Value::Null),
-            Err(error) => Outcome::Failed(error.into()),
+    async fn run(&self, attempt: &Attempt, mut stop: CancelSignal, partial: Option<PartialText>) -> Outcome {
+        let attempt = match self.prepared(attempt, &mut stop).await {
+            Ok(None) => Cow::Borrowed(attempt),
+            Ok(Some(repository)) => Cow::Owned(with_variables(attempt, &repository)),
+            Err(GitError::Stopped) => return Outcome::Stopped(Value::Null),
+            Err(error) => return Outcome::Failed(error.into()),
+        };
+        match partial {
+            Some(partial) => self.inner.perform_shown(&attempt, stop, partial).await,
+            None => self.inner.perform(&attempt, stop).await,
+        }
+    }
+
+    /// Makes the files of an attempt's repository exist, and returns the repository. `None` if the attempt needs no files: a
+    /// script or an agent of an execution with a repository never runs without them.
+    async fn prepared(&self, attempt: &Attempt, stop: &mut CancelSignal) -> Result<Option<Value>, GitError> {
+        // Without a workspace, no script is permitted.
+        if !attempt.flags.has_repository || attempt.workspace.is_none() {
+            return Ok(None);
+        }
+        // Tool servers that work in a folder report a missing one, and the others need none.
+        let is_tool = attempt.effect == TOOL;
+        if let Some(why) = self.repositories.why_out_of_reach(attempt.organization.as_deref()) {
+            return if is_tool { Ok(None) } else { Err(GitError::Refused(why)) };
+        }
+        match Noted::of(attempt).await {
+            Some(noted) => {
+                self.prepare(attempt, &noted, stop).await?;
+                Ok(Some(noted.repository))
+            }
+            None if is_tool => Ok(None),
+            None => Err(GitError::Unavailable("the workspace of this execution is not on this node".into())),
         }
     }
 
@@ -76,8 +109,10 @@ impl InRepository {
     async fn prepare(&self, attempt: &Attempt, noted: &Noted, stop: &mut CancelSignal) -> Result<(), GitError> {
         let workspace = noted.path.with_extension("");
         let done = noted.path.with_extension(CHECKED_OUT);
-        if done.exists() || !workspace.is_dir() {
-            // The executor reports a missing workspace.
+        if !workspace.is_dir() {
+            return Err(GitError::Unavailable("the folder of this execution was removed".into()));
+        }
+        if done.exists() {
             return Ok(());
         }
         let shared = self.repositories.shared()?;
@@ -102,9 +137,7 @@ impl InRepository {
             () = stop.requested() => return Err(GitError::Stopped),
             pack = timeout_at(deadline, shared.pack(&pinned, attempt, noted)) => pack.map_err(timed_out)??,
         };
-        let emptied = workspace.clone();
-        let emptied = spawn_blocking(move || empty(&emptied)).await.map_err(io::Error::other).and_then(|done| done);
-        emptied.map_err(|error| GitError::Unavailable(format!("the workspace cannot be emptied: {error}")))?;
+        empty(&workspace).await?;
         let checkout = Checkout {
             programs: &shared.programs,
             workspace: &workspace,
@@ -113,7 +146,11 @@ impl InRepository {
             bytes_max: shared.pack_bytes_max,
             within: deadline.saturating_duration_since(Instant::now()),
         };
-        checkout.run(pack, stop).await?;
+        if let Err(error) = checkout.run(pack, stop).await {
+            // The files of a refused commit take no space until the execution ends.
+            let _ = empty(&workspace).await;
+            return Err(error);
+        }
         let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&done);
         written.map(drop).map_err(|error| GitError::Unavailable(format!("the checkout cannot be recorded: {error}")))
     }
@@ -183,7 +220,13 @@ async fn locked(note: &Path) -> Result<File, GitError> {
 }
 
 /// Removes what an incomplete checkout has left in a workspace.
-fn empty(workspace: &Path) -> io::Result<()> {
+async fn empty(workspace: &Path) -> Result<(), GitError> {
+    let workspace = workspace.to_owned();
+    let emptied = spawn_blocking(move || remove_entries(&workspace)).await.map_err(io::Error::other);
+    emptied.flatten().map_err(|error| GitError::Unavailable(format!("the workspace cannot be emptied: {error}")))
+}
+
+fn remove_entries(workspace: &Path) -> io::Result<()> {
     for entry in fs::read_dir(workspace)? {
         let entry = entry?;
         match entry.file_type()?.is_dir() {
@@ -198,7 +241,7 @@ fn empty(workspace: &Path) -> io::Result<()> {
 fn with_variables(attempt: &Attempt, repository: &Value) -> Attempt {
     let mut attempt = attempt.clone();
     let Value::Map(params) = &mut attempt.params else { return attempt };
-    if attempt.effect != "bash" {
+    if attempt.effect != SCRIPT {
         return attempt;
     }
     let env = params.entry("env".into()).or_insert(Value::Null);
@@ -222,7 +265,16 @@ impl Executor for InRepository {
     /// Failures of its own: `repositories_off`, `repository_refused` (`policy`), `repository_not_found` (`invalid`),
     /// `repository_unavailable` (`unavailable`), `repository_timeout` (`timeout`), those of secrets and of HTTP requests.
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome> {
-        Box::pin(self.run(attempt, stop))
+        Box::pin(self.run(attempt, stop, None))
+    }
+
+    fn perform_shown<'a>(
+        &'a self,
+        attempt: &'a Attempt,
+        stop: CancelSignal,
+        partial: PartialText,
+    ) -> BoxFuture<'a, Outcome> {
+        Box::pin(self.run(attempt, stop, Some(partial)))
     }
 
     fn watch<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Option<Outcome>> {
@@ -236,5 +288,13 @@ impl Executor for InRepository {
 
     fn forget(&self, attempt: AttemptName<'_>) {
         self.inner.forget(attempt);
+    }
+
+    fn execution_ended(&self, execution: ExecutionKey) {
+        self.inner.execution_ended(execution);
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.inner.close()
     }
 }

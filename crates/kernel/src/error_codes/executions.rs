@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::failure::Class::{self, Cancelled, Failed, Internal, Invalid, Policy, RateLimited, Timeout, Unavailable};
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 129] = [
+pub(super) static CODES: [ErrorCode; 130] = [
     execution(
         "approval_denied",
         Cancelled,

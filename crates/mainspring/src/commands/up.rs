@@ -75,9 +75,6 @@ use crate::{
 /// Open files of an effect on average: a request has one, a script up to four.
 const FILES_PER_EFFECT: u64 = 2;
 
-/// The interval in which workspaces of ended executions are removed, so that a full disk has room again soon.
-const SWEEP: Duration = Duration::from_secs(20);
-
 /// Bounds of the number of connections.
 const CONNECTIONS_MIN: usize = 64;
 const CONNECTIONS_MAX: usize = 65_536;
@@ -267,7 +264,8 @@ fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> 
     let runners = runners::executor(&settings.objects, (scripts, &sandboxes), Some(secrets));
     let terms = models::terms(&settings.objects)?.unwrap_or_default();
     let writers = Writers::new(agents.clone(), terms, list);
-    let repositories = repositories::open(&settings.objects, scripts, secrets, settings.global.home()?.folder())?;
+    let repositories =
+        repositories::open(&settings.objects, (scripts, &sandboxes), secrets, settings.global.home()?.folder())?;
     let integrations = OfSettings { settings: settings.objects.clone(), tools: one, agents: agents.clone() };
     let rules = Rules {
         scripts: scripts.clone(),
@@ -277,7 +275,7 @@ fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> 
         runners: Some(runners),
         changes: None,
         secrets: Some(secrets.clone()),
-        repositories: Some(repositories.clone()),
+        repositories: repositories.clone(),
         budgets: period_budgets::of_server(&settings.objects)?,
         sandboxes,
     };
@@ -418,7 +416,7 @@ fn write_secret(path: &Path, secret: &str) -> std::io::Result<()> {
 
 /// Removes the workspaces of ended executions, and old packs of repositories, periodically.
 async fn sweep(app: App, keep_minutes: u64) {
-    let mut again = tokio::time::interval(SWEEP);
+    let mut again = tokio::time::interval(node::SWEEP);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         again.tick().await;

@@ -1,6 +1,7 @@
 //! A Git remote on loopback: repositories in a folder, served by `git http-backend` behind a small HTTP server.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
@@ -25,6 +26,8 @@ struct State {
     wanted: Mutex<String>,
     /// Lines and bodies of the requests.
     requests: Mutex<Vec<String>>,
+    /// Packs that replace those of repositories, by path.
+    packs: Mutex<BTreeMap<String, Vec<u8>>>,
 }
 
 /// A repository of a remote with a working tree.
@@ -59,6 +62,11 @@ impl Remote {
     /// Makes the remote answer only requests with these credentials.
     pub(crate) fn require(&self, authorization: &str) {
         *self.state.wanted.lock().unwrap() = authorization.into();
+    }
+
+    /// Makes the remote answer with this pack, whichever commit of a repository is asked for.
+    pub(crate) fn answer(&self, name: &str, pack: Vec<u8>) {
+        self.state.packs.lock().unwrap().insert(format!("/acme/{name}.git/git-upload-pack"), pack);
     }
 
     /// The number of packs that were asked for.
@@ -166,6 +174,10 @@ fn serve(mut stream: TcpStream, root: &Path, state: &State) {
     let mut parts = first.split(' ');
     let (method, target) = (parts.next().unwrap(), parts.next().unwrap());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let pack = state.packs.lock().unwrap().get(path).cloned();
+    if let Some(pack) = pack.filter(|_| String::from_utf8_lossy(&body).contains("command=fetch")) {
+        return send_pack(&mut stream, &pack);
+    }
     let mut command = Command::new("git");
     command.arg("http-backend").env("GIT_PROJECT_ROOT", root).env("GIT_HTTP_EXPORT_ALL", "1");
     command.env("REQUEST_METHOD", method).env("PATH_INFO", path).env("QUERY_STRING", query);
@@ -192,4 +204,17 @@ fn serve(mut stream: TcpStream, root: &Path, state: &State) {
     let _ = sent.and_then(|()| std::io::copy(&mut output, &mut stream).map(drop));
     let _ = child.kill();
     let _ = child.wait();
+}
+
+/// Answers with a pack, in packets of the first band.
+fn send_pack(stream: &mut TcpStream, pack: &[u8]) {
+    let mut body = b"000dpackfile\n".to_vec();
+    for part in pack.chunks(60_000) {
+        write!(body, "{:04x}\x01", part.len() + 5).unwrap();
+        body.extend(part);
+    }
+    body.extend(b"0000");
+    let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/x-git-upload-pack-result";
+    // The client may have closed the connection.
+    let _ = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n", body.len()).and_then(|()| stream.write_all(&body));
 }

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Runs a script in a repository, and returns the execution.
-fn run(bench: &Bench, name: &str, script: &str) -> Value {
+pub(super) fn run(bench: &Bench, name: &str, script: &str) -> Value {
     let owner = bench.server.owner();
     let script = compact(&Value::from(script));
     save(

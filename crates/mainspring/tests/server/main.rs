@@ -36,6 +36,7 @@ mod fault_proxy;
 mod files;
 mod git_remote;
 mod hostile;
+mod hostile_packs;
 mod hostile_repositories;
 mod keys;
 mod limits;

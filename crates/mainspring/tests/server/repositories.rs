@@ -1,17 +1,21 @@
 //! Repositories of executions: the pinned commit, its priority, its credential, triggers and the cache.
 
 use std::{
-    fs,
-    path::Path,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    thread,
+    time::{Duration, SystemTime},
 };
 
 use mainspring_effects::{
     git::{Host, PACK_BYTES_DEFAULT, Repositories, RepositoryOptions},
     http::HttpOptions,
+    sandbox::Profiles,
     shell::contain::{Container, ContainerSettings, Network},
 };
 use mainspring_kernel::{
@@ -31,7 +35,7 @@ use super::{
     process::{Organization, Server},
     schedules::{Nodes, Outside, save_ending},
     start::{save, start},
-    support::{MAINSPRING, yaml},
+    support::{MAINSPRING, WORKFLOW, yaml},
 };
 
 /// Shows the files, the variables and Git's own state of a workspace.
@@ -53,10 +57,20 @@ impl Bench {
     }
 }
 
-fn start_server(remote: &Remote, folder: &Path, more: &str) -> Server {
+/// Writes the settings file of a server or a node, with more keys of `repositories`.
+fn configure(remote: &Remote, folder: &Path, more: &str) -> PathBuf {
     let config = folder.join("config.yaml");
     let port = remote.port();
     fs::write(&config, format!("repositories: {{hosts: [\"http://127.0.0.1:{port}\"]{more}}}\n")).unwrap();
+    config
+}
+
+fn start_server(remote: &Remote, folder: &Path, more: &str) -> Server {
+    start_configured(remote, folder, &configure(remote, folder, more))
+}
+
+fn start_configured(remote: &Remote, folder: &Path, config: &Path) -> Server {
+    let port = remote.port();
     let allowed = format!("127.0.0.1:{port},acme=127.0.0.1:{port}");
     let arguments = ["--scripts", "contained", "--config", config.to_str().unwrap()];
     Server::start_as(folder, "data", &arguments, &[("MAINSPRING_HTTP_ALLOW", &allowed)])
@@ -277,6 +291,72 @@ fn parallel_and_child_scripts_share_one_checkout() {
     assert_eq!((text(&child, "commitSha"), stdout(&child, "child")), (text(&ended, "commitSha"), "one\n".into()));
 }
 
+/// Settings with a sandbox profile of the organization `default`.
+fn configure_sandbox(remote: &Remote, folder: &Path, workspace: &str) -> PathBuf {
+    let config = configure(remote, folder, "");
+    let profile = format!(
+        "sandboxes: {{test: {{command: {WORKFLOW}, args: [serve, --scripts, uncontained], workspace: {workspace}, \
+         organizations: [default]}}}}\n"
+    );
+    fs::write(&config, fs::read_to_string(&config).unwrap() + &profile).unwrap();
+    config
+}
+
+#[test]
+fn a_sandbox_has_the_files_of_a_repository_or_runs_no_script() {
+    let (remote, folder) = (Remote::start(), tempfile::tempdir().unwrap());
+    remote.repository("app");
+    let config = configure_sandbox(&remote, folder.path(), "shared");
+    let server = start_configured(&remote, folder.path(), &config);
+    let (owner, token) = (server.owner(), server.token.clone().unwrap());
+    let show = "cat file; echo $SOURCE_REPO_FULL_NAME; tr '\\\\0' ' ' < /proc/$PPID/cmdline";
+    let script = |id: &str| format!("{{id: {id}, type: bash, command: \"{show}\", outputVariable: {id}}}");
+    save(&owner, "w", yaml(&format!("[{}, {{id: gate, type: approval}}, {}]", script("first"), script("second"))));
+    set(&owner, "w", r#"{"fullName": "acme/app"}"#).expect(200);
+    let id = start(&owner, "w", "r1", Map::new()).expect(202).text_at("executionId");
+    let waiting = settled(&owner, &id);
+    assert!(!text(&waiting, "resumeToken").is_empty(), "{}", compact(&waiting));
+    drop(server);
+    // A sandbox with a folder of its own would run the second script without the files.
+    let config = configure_sandbox(&remote, folder.path(), "own");
+    let server = start_configured(&remote, folder.path(), &config);
+    let owner = server.client(&token);
+    approve(&owner, &waiting);
+    let ended = settled(&owner, &id);
+    let first = stdout(&ended, "first");
+    assert!(first.starts_with("one\nacme/app\n") && first.contains("serve"), "{first}");
+    let error = ended.get("error").cloned().unwrap_or_default();
+    assert_eq!(text(&error, "code"), "repository_refused", "{}", compact(&ended));
+    assert!(text(&error, "message").contains("`test` with `workspace: own`"), "{}", compact(&error));
+    let refused = start(&owner, "w", "r2", Map::new()).expect(422);
+    assert!(refused.text.contains("`workspace: own`"), "{}", refused.text);
+}
+
+#[test]
+fn a_node_removes_old_packs() {
+    let (remote, folder) = (Remote::start(), tempfile::tempdir().unwrap());
+    let config = configure(&remote, folder.path(), "");
+    let packs = folder.path().join("data/repositories");
+    fs::create_dir_all(&packs).unwrap();
+    let (old, used) = (packs.join("0-1.pack"), packs.join("0-2.pack"));
+    for path in [&old, &used] {
+        fs::write(path, "PACK").unwrap();
+    }
+    let long_ago = SystemTime::now() - Duration::from_secs(8 * 24 * 3600);
+    File::options().write(true).open(&old).unwrap().set_modified(long_ago).unwrap();
+    let mut command = Command::new(MAINSPRING);
+    command.args(["node", "--scripts", "contained", "--dir"]).arg(folder.path().join("data")).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder.path()).env("MAINSPRING_CONFIG", config);
+    let mut node = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while old.exists() && node.try_wait().unwrap().is_none() {
+        thread::yield_now();
+    }
+    let is_running = node.try_wait().unwrap().is_none();
+    node.kill().unwrap();
+    node.wait().unwrap();
+    assert_eq!((is_running, old.exists(), used.exists()), (true, false, true));
+}
+
 /// A push as GitHub sends it, shortened.
 fn push(commit: &str) -> String {
     format!(
@@ -361,11 +441,12 @@ fn a_schedule_whose_repository_cannot_be_resolved_fails_at_once() {
         hosts: Host::parse_all([format!("http://127.0.0.1:{}", remote.port()).as_str()]).unwrap(),
         http: HttpOptions { allow, ..HttpOptions::default() },
         container: Arc::new(container.unwrap()),
+        sandboxes: Profiles::default(),
         secrets: None,
         cache: folder.path().join("repositories"),
         pack_bytes_max: PACK_BYTES_DEFAULT,
         cache_bytes_max: PACK_BYTES_DEFAULT,
-        timeout: std::time::Duration::from_secs(60),
+        timeout: Duration::from_secs(60),
     });
     let outside = Outside { repositories, ..Outside::of(local_client()) };
     let nodes = Nodes::start_with(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)), &outside);
