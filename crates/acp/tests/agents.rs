@@ -12,7 +12,7 @@ use mainspring_effects::{
     stdio::Uncontained,
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome, Progress, Report},
+    effect::{Attempt, AttemptFlags, Outcome, Progress, Report},
     hash::Hash,
     json,
     key::ExecutionKey,
@@ -65,7 +65,7 @@ impl Bench {
             effect: "agent_runner".into(),
             params: Value::map(params),
             intent: Hash::of(b""),
-            key_per_attempt: false,
+            flags: AttemptFlags::default(),
             handed_out_at: 0,
             workspace: Some(workspace.path().display().to_string()),
             secrets: SecretUses::default(),

@@ -12,7 +12,7 @@ use mainspring_effects::{
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     hash::Hash,
     key::ExecutionKey,
     value::Value,
@@ -45,7 +45,7 @@ async fn main() {
         effect: "bash".into(),
         params: Value::map([("command", Value::from("echo hi"))]),
         intent: Hash([0; 32]),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: u64::MAX,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),

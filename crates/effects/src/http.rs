@@ -28,6 +28,7 @@ mod redirect_loop;
 mod request;
 mod resolve;
 mod retry_after;
+mod stream;
 mod tls_roots;
 mod url;
 
@@ -54,6 +55,7 @@ pub use allowlist::{ALLOW_VARIABLE, AllowError, Allowlist, DEFAULT_ORGANIZATION}
 pub use body_reader::BodyReader;
 pub use limits::{CONNECT_TIMEOUT_DEFAULT, REDIRECTS_MAX, RESPONSE_BYTES_DEFAULT, RESPONSE_BYTES_MAX};
 pub use resolve::{Resolver, SystemResolver};
+pub use stream::{StreamClient, StreamRequest, StreamResponse};
 pub use tls_roots::TlsRoots;
 
 /// The settings of an [`Http`].

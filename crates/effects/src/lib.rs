@@ -5,6 +5,8 @@
 mod attempt_name;
 mod executor;
 #[cfg(feature = "http")]
+pub mod git;
+#[cfg(feature = "http")]
 pub mod http;
 pub mod live_progress;
 pub mod partial;

@@ -269,7 +269,7 @@ mod tests {
             effect: "agent".into(),
             params: Value::Null,
             intent: Hash::of(b"intent"),
-            key_per_attempt: false,
+            flags: mainspring_kernel::effect::AttemptFlags::default(),
             handed_out_at: 0,
             workspace: None,
             secrets: SecretUses::default(),

@@ -51,6 +51,11 @@ pub enum Purpose {
         /// Number of the attempt.
         attempt: u32,
     },
+    /// The start of an execution, which resolves the ref of its repository.
+    Start {
+        /// Id of the workflow.
+        workflow: Option<String>,
+    },
     /// A part of the settings file, such as `mcpServers.github`. Only secrets of the same file are used.
     Settings(String),
 }

@@ -94,6 +94,11 @@ pub fn bash() -> Option<PathBuf> {
     script::find_program("bash", &search_path())
 }
 
+/// Returns the path of the git that makes checkouts, if there is one.
+pub fn git() -> Option<PathBuf> {
+    script::find_program("git", &search_path())
+}
+
 fn search_path() -> OsString {
     env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
 }

@@ -7,7 +7,7 @@ use mainspring_effects::{
     secrets::{Reading, SecretSource, SecretUser, SecretValue},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     hash::Hash,
     key::ExecutionKey,
     secret::{PlacedSecret, SecretReference, SecretUses},
@@ -26,7 +26,7 @@ fn attempt() -> Attempt {
         effect: "tool".into(),
         params: Value::map([("tool", "repair".into())]),
         intent: Hash([0xab; 32]),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: 0,
         workspace: None,
         secrets: SecretUses::default(),

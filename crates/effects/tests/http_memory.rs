@@ -9,7 +9,7 @@ use mainspring_effects::{
     http::{Http, HttpOptions},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     hash::Hash,
     key::ExecutionKey,
     value::Value,
@@ -73,7 +73,7 @@ async fn outcome_of(head: Vec<u8>, piece: &'static [u8]) -> (Outcome, usize) {
         effect: "http".into(),
         params: Value::map([("url", Value::from(url))]),
         intent: Hash([1; 32]),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: u64::MAX,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),

@@ -13,7 +13,7 @@ use mainspring_effects::{
     shell::{Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     hash::Hash,
     key::ExecutionKey,
     secret::SecretUses,
@@ -102,7 +102,7 @@ impl Bench {
             effect: "bash".into(),
             params: Value::map([("command", "echo ran".into())]),
             intent: Hash([1; 32]),
-            key_per_attempt: false,
+            flags: AttemptFlags::default(),
             handed_out_at: u64::MAX,
             workspace: Some(self.folder.path().display().to_string()),
             secrets: SecretUses::default(),

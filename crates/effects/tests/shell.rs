@@ -11,7 +11,7 @@ use mainspring_effects::{
     shell::{STREAM_BYTES_MAX, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     failure::{Class, Failure},
     hash::Hash,
     key::ExecutionKey,
@@ -86,7 +86,7 @@ impl Place {
             effect: "bash".into(),
             params: Value::map(params),
             intent: Hash([0xab; 32]),
-            key_per_attempt: false,
+            flags: AttemptFlags::default(),
             handed_out_at: u64::MAX,
             workspace: Some(self.workspace().to_str().unwrap().into()),
             secrets: mainspring_kernel::secret::SecretUses::default(),

@@ -46,10 +46,10 @@ pub use crate::decide_version::{
 use crate::{
     apply::{IllegalTransition, apply, size::RECORD_BYTES},
     budget::Usage,
-    effect::Attempt,
+    effect::{Attempt, AttemptFlags},
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
-    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, Start, Timer},
+    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, REPOSITORY_IN_TRIGGER, Start, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{
@@ -258,7 +258,10 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         step: instance.name(&state.plan),
         number: step.attempt,
         intent: step.intent?,
-        key_per_attempt: planned.key_per_attempt,
+        flags: AttemptFlags {
+            key_per_attempt: planned.key_per_attempt,
+            has_repository: start.trigger.get(REPOSITORY_IN_TRIGGER).is_some(),
+        },
         handed_out_at: step.times.handed_out_at,
         workspace: start.workspace.clone(),
         secrets: effects::secrets_of(state, instance),

@@ -64,9 +64,8 @@ pub struct Attempt {
     pub params: Value,
     /// Idempotency key of the step, the same for all attempts.
     pub intent: Hash,
-    /// True if each attempt has an idempotency key of its own, for services that answer a repeated key with the stored
-    /// failure.
-    pub key_per_attempt: bool,
+    /// Properties of its step and its execution.
+    pub flags: AttemptFlags,
     /// Dispatch of the attempt, in milliseconds since 1970.
     pub handed_out_at: u64,
     /// Absolute path of the working directory. `None` if the execution has no workspace.
@@ -76,6 +75,16 @@ pub struct Attempt {
     /// Reports of the attempt and the execution so far. `None` where nothing can be reported: in executions under
     /// older rules, and outside of executions.
     pub progress: Option<Box<Progress>>,
+}
+
+/// Properties of an attempt that come from its step and its execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AttemptFlags {
+    /// True if each attempt has an idempotency key of its own, for services that answer a repeated key with the stored
+    /// failure.
+    pub key_per_attempt: bool,
+    /// True if the start has pinned a repository. Scripts then run in its files, or not at all.
+    pub has_repository: bool,
 }
 
 /// The reports that concern an attempt. Its executor continues from them.

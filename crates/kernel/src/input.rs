@@ -137,6 +137,10 @@ pub const WORKFLOWS_IN_TRIGGER: &str = "workflows";
 /// Trigger key of the parent's public execution id, in the trigger of a child execution.
 pub const PARENT_IN_TRIGGER: &str = "parentExecutionId";
 
+/// Trigger key of the repository whose commit the start has pinned: `{sourceRepoFullName, ref, commitSha, url}`, and the
+/// name of a secret. A child execution inherits it with the workspace.
+pub const REPOSITORY_IN_TRIGGER: &str = "repository";
+
 /// Trigger key of the id of the trigger itself.
 pub const TRIGGER_IN_TRIGGER: &str = "triggerId";
 

@@ -98,7 +98,7 @@ mod tests {
             effect: "bash".into(),
             params: Value::Null,
             intent: Hash([0; 32]),
-            key_per_attempt: false,
+            flags: crate::effect::AttemptFlags::default(),
             handed_out_at: 0,
             workspace: None,
             secrets: crate::secret::SecretUses::default(),

@@ -30,6 +30,7 @@ pub(crate) mod propose;
 pub(crate) mod quarantine;
 pub(crate) mod record;
 pub(crate) mod repository;
+mod repository_flags;
 pub(crate) mod resume;
 pub(crate) mod review;
 pub(crate) mod rollback;

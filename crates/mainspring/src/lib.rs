@@ -20,6 +20,7 @@ mod period_budgets;
 pub mod read_limited;
 #[cfg(feature = "tools")]
 mod recording_file;
+mod repositories;
 pub mod runner;
 mod runners;
 mod scripts;

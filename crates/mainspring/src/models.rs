@@ -8,7 +8,7 @@ use mainspring_effects::{
 };
 use mainspring_kernel::{
     budget::ModelTerms,
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     failure::{Class, Failure},
     hash::Hash,
     key::ExecutionKey,
@@ -147,7 +147,7 @@ pub(crate) fn question(goal: &str, model: &str, organization: Option<&str>) -> R
         effect: "agent".into(),
         params: Value::map([("goal", goal.into()), ("model", model.into())]),
         intent: Hash::of(&random),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: 0,
         workspace: None,
         secrets: SecretUses::default(),

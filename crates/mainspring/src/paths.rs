@@ -18,6 +18,9 @@ pub const HIDDEN_VARIABLES: [&str; 4] =
 /// Environment variables that are hidden from steps if the node exports traces: the credentials for the collector.
 pub const HIDDEN_WITH_TRACES: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
 
+/// The folder in a data folder with the cache of repositories.
+pub(crate) const REPOSITORY_CACHE: &str = "repositories";
+
 /// The file in the data folder that contains the owner's first token, if no terminal shows it.
 pub(crate) const FIRST_TOKEN: &str = "first-token";
 

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
     Executor, Executors, LiveProgress,
+    git::{InRepository, Repositories},
     http::{ALLOW_VARIABLE, Allowlist, Http, HttpOptions},
     sandbox::{Log, Profiles, SandboxOptions, SandboxRunner, Timing},
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
@@ -76,6 +77,8 @@ pub struct Rules {
     pub changes: Option<Arc<dyn Executor>>,
     /// The source of the secrets that steps use.
     pub secrets: Option<Arc<NodeSecrets>>,
+    /// The repositories of executions, at nodes of a server. The default refuses scripts of executions with a repository.
+    pub repositories: Repositories,
     /// The budgets of the settings file for a day or a month.
     pub budgets: Vec<PeriodicBudget>,
     /// The sandboxes of organizations. Scripts of the others run as `scripts` says.
@@ -91,7 +94,18 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     }
     let grace: Duration = GRACE_DEFAULT;
     hidden_env.extend(rules.secrets.iter().flat_map(|secrets| secrets.variables().map(String::from)));
-    let Rules { scripts, needs_workspace, tools, agents, runners, sandboxes, changes, secrets, budgets: _ } = rules;
+    let Rules {
+        scripts,
+        needs_workspace,
+        tools,
+        agents,
+        runners,
+        sandboxes,
+        changes,
+        secrets,
+        repositories,
+        budgets: _,
+    } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
@@ -100,10 +114,12 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     let (shell, progress) = (Arc::new(Shell::new(options)), Arc::new(LiveProgress::default()));
     let options = sandbox_options(traces, progress.clone());
     let sandboxes = SandboxRunner::new(sandboxes, shell.clone(), options);
-    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(sandboxes), shell, Arc::new(http)];
-    executors.extend(tools);
+    let in_repository = |executor| Arc::new(InRepository::new(executor, repositories.clone())) as Arc<dyn Executor>;
+    let mut executors: Vec<Arc<dyn Executor>> =
+        vec![in_repository(Arc::new(sandboxes)), in_repository(shell), Arc::new(http)];
+    executors.extend(tools.map(in_repository));
+    executors.extend(runners.map(in_repository));
     executors.extend(agents);
-    executors.extend(runners);
     executors.extend(changes);
     Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>)).with_progress(progress)
 }

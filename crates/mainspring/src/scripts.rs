@@ -17,7 +17,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use crate::{
     context::Global,
     error::CliError,
-    paths::{self, FIRST_TOKEN},
+    paths::{self, FIRST_TOKEN, REPOSITORY_CACHE},
 };
 
 /// The name of the mode setting. The values follow.
@@ -25,7 +25,7 @@ pub(crate) const SCRIPTS: &str = "scripts";
 const MODES: [&str; 3] = ["contained", "uncontained", "off"];
 
 /// Files and folders that engine and server create in the data folder.
-const OURS: [&str; 17] = [
+const OURS: [&str; 18] = [
     "journal.db",
     "journal.db-wal",
     "journal.db-shm",
@@ -42,6 +42,7 @@ const OURS: [&str; 17] = [
     FIRST_TOKEN,
     "processes",
     "workspaces",
+    REPOSITORY_CACHE,
     "node",
     // A folder in the root of each ext4 volume.
     "lost+found",

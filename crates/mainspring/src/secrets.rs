@@ -115,7 +115,7 @@ impl NodeSecrets {
             let read = spawn_blocking(move || stored.session_token(&organization, &purpose)).await;
             return read.map_err(|error| SecretError::Unavailable(error.to_string()))?;
         }
-        if let Purpose::Step { .. } = by.purpose {
+        if let Purpose::Step { .. } | Purpose::Start { .. } = by.purpose {
             let (store, organization) = (stored.clone(), organization.to_owned());
             let (name, purpose) = (name.to_owned(), by.purpose.clone());
             let read = spawn_blocking(move || store.read(&organization, &name, &purpose)).await;
@@ -124,7 +124,7 @@ impl NodeSecrets {
             }
         }
         let secret = self.configured(name)?;
-        let is_step = matches!(by.purpose, Purpose::Step { .. });
+        let is_step = matches!(by.purpose, Purpose::Step { .. } | Purpose::Start { .. });
         if is_step && !secret.organizations.iter().any(|permitted| permitted == organization) {
             // The message is the same as for a secret that does not exist, since the settings are the operator's.
             return Err(self.missing());
@@ -157,7 +157,10 @@ impl SecretSource for NodeSecrets {
 
 /// Checks that a workflow may use a secret of the settings file. Parts of the same file may use all of them.
 fn check_workflow(secret: &ConfiguredSecret, purpose: &Purpose) -> Result<(), SecretError> {
-    let (Some(permitted), Purpose::Step { workflow, .. }) = (&secret.workflows, purpose) else { return Ok(()) };
+    let (Some(permitted), Purpose::Step { workflow, .. } | Purpose::Start { workflow }) = (&secret.workflows, purpose)
+    else {
+        return Ok(());
+    };
     match workflow {
         Some(workflow) if permitted.contains(workflow) => Ok(()),
         _ => {

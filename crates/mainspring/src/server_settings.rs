@@ -88,6 +88,9 @@ const ORCHESTRATORS: &str = "orchestrators";
 /// The sandboxes of scripts, which only the file has.
 const SANDBOXES: &str = "sandboxes";
 
+/// The hosts of repositories, which only the file has.
+const REPOSITORIES: &str = "repositories";
+
 /// The budgets for a day or a month.
 const BUDGETS: &str = "budgets";
 
@@ -114,6 +117,8 @@ pub(crate) struct ObjectSettings {
     pub(crate) orchestrators: Value,
     /// `sandboxes`; null without one.
     pub(crate) sandboxes: Value,
+    /// `repositories`; null without one.
+    pub(crate) repositories: Value,
     /// `budgets`; null without one.
     pub(crate) budgets: Value,
     /// `policy`; null without one.
@@ -390,7 +395,8 @@ impl File {
         let names: Vec<&str> = KEYS
             .iter()
             .map(|(name, _)| *name)
-            .chain([TOOL_SERVERS, MODELS, AGENTS, PRICES, BUDGETS, ORCHESTRATORS, SANDBOXES, POLICY, SECRETS, VAULT])
+            .chain([TOOL_SERVERS, MODELS, AGENTS, PRICES, BUDGETS, ORCHESTRATORS, SANDBOXES, POLICY])
+            .chain([REPOSITORIES, SECRETS, VAULT])
             .collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is not a setting; the settings are {}", names.join(", "))));
@@ -408,6 +414,7 @@ impl File {
             prices: part(PRICES),
             orchestrators: part(ORCHESTRATORS),
             sandboxes: part(SANDBOXES),
+            repositories: part(REPOSITORIES),
             budgets: part(BUDGETS),
             policy: part(POLICY),
             secrets: part(SECRETS),

@@ -135,7 +135,7 @@ mod enabled {
     };
     use mainspring_engine::evaluator::{ForTenant, evaluate};
     use mainspring_kernel::{
-        effect::{Attempt, Outcome},
+        effect::{Attempt, AttemptFlags, Outcome},
         effect_policy::EffectPolicy,
         evaluation::{Check, Evaluation},
         failure::{Class, Failure},
@@ -314,7 +314,7 @@ mod enabled {
             effect: "tool".into(),
             params: Value::map([("tool", tool.into()), ("arguments", arguments)]),
             intent,
-            key_per_attempt: false,
+            flags: AttemptFlags::default(),
             handed_out_at: 0,
             workspace: scope()?.workspace,
             secrets: mainspring_kernel::secret::SecretUses::default(),

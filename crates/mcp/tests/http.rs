@@ -23,7 +23,7 @@ use mainspring_effects::{
     stdio::Uncontained,
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     hash::Hash,
     json,
     key::ExecutionKey,
@@ -140,7 +140,7 @@ async fn perform(tools: &Tools, tool: &str) -> Outcome {
         effect: "tool".into(),
         params: Value::map([("tool", tool.into()), ("arguments", Value::map([("a", true.into())]))]),
         intent: Hash::of(b"intent"),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: 0,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),

@@ -290,7 +290,7 @@ fn identity_of(attempt: &Attempt) -> Attempt {
         effect: attempt.effect.clone(),
         params: Value::Null,
         intent: attempt.intent,
-        key_per_attempt: attempt.key_per_attempt,
+        flags: attempt.flags,
         handed_out_at: attempt.handed_out_at,
         workspace: attempt.workspace.clone(),
         secrets: attempt.secrets.clone(),

@@ -7,7 +7,7 @@ use mainspring_effects::{
     http::{HttpOptions, Resolver, SystemResolver},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     failure::{Class, Failure},
     hash::Hash,
     json,
@@ -42,7 +42,7 @@ fn attempt(params: Value) -> Attempt {
         effect: "agent".into(),
         params,
         intent: Hash::of(b"intent"),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: 0,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),

@@ -7,7 +7,7 @@ use mainspring_effects::{
     http::{BodyReader, HttpOptions},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     hash::Hash,
     json,
     key::ExecutionKey,
@@ -265,7 +265,7 @@ fn attempt(params: &str) -> Attempt {
         effect: "agent".into(),
         params: value(params),
         intent: Hash::of(b"intent"),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: 0,
         workspace: None,
         secrets: SecretUses::default(),

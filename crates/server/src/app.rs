@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use mainspring_effects::git::Repositories;
 use mainspring_engine::{Engine, clock::now_ms, evaluator::Evaluator};
 use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_store::Catalogue;
@@ -89,6 +90,8 @@ pub struct Configured {
     pub writers: Option<Arc<Writers>>,
     /// The tool servers and models of the settings file; `None` if it has none.
     pub integrations: Option<Arc<Integrated>>,
+    /// The repositories that executions may have.
+    pub repositories: Repositories,
 }
 
 /// The settings of outgoing requests.

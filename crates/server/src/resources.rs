@@ -14,6 +14,7 @@ mod proposal;
 mod proposal_shadow;
 mod removed_member;
 pub mod repository;
+mod repository_context;
 mod reserved_name;
 mod revoked_token;
 mod rollout;
@@ -41,6 +42,8 @@ pub use prompt::{DuePrompt, Prompt, PromptQueue};
 pub use proposal::{Applied, Author, Proposal, ProposalStatus, ProposedChange, Review, Written, proposal_key};
 pub use proposal_shadow::{ProposalShadow, ShadowSummary};
 pub use removed_member::RemovedMember;
+pub(crate) use repository_context::RequestedRepository;
+pub use repository_context::{RepositoryContext, RepositoryCredential};
 pub use reserved_name::ReservedName;
 pub use revoked_token::RevokedToken;
 pub use rollout::{

@@ -40,6 +40,7 @@ pub(crate) mod proposals;
 pub mod propose_change;
 pub(crate) mod reap_sessions;
 pub(crate) mod receive_webhook;
+pub(crate) mod repository_context;
 pub(crate) mod rollout_choice;
 pub(crate) mod rollout_figures;
 mod rollout_outcomes;

@@ -146,7 +146,7 @@ async fn receive(mut incoming: Incoming, bytes_max: usize) -> Received {
 }
 
 /// Classifies the error of a connection that brought no response.
-fn broken(url: Shown, error: &hyper::Error) -> RequestError {
+pub(super) fn broken(url: Shown, error: &hyper::Error) -> RequestError {
     if error.is_parse_too_large() {
         return RequestError::ResponseTooLarge { url, part: "the head of the answer", bytes_max: HEAD_BUFFER_BYTES };
     }

@@ -162,7 +162,7 @@ fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap)
         }
     };
     let key = attempt.intent.hex();
-    let key = if attempt.key_per_attempt { format!("{key}-{}", attempt.number) } else { key };
+    let key = if attempt.flags.key_per_attempt { format!("{key}-{}", attempt.number) } else { key };
     if let Some(name) = name {
         add_default(headers, name, &key);
     }
@@ -190,7 +190,7 @@ fn add_default(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainspring_kernel::{hash::Hash, key::ExecutionKey};
+    use mainspring_kernel::{effect::AttemptFlags, hash::Hash, key::ExecutionKey};
     use proptest::prelude::*;
 
     fn attempt(number: u32, params: Value) -> Attempt {
@@ -205,7 +205,7 @@ mod tests {
             effect: "http".into(),
             params,
             intent: Hash([0xab; 32]),
-            key_per_attempt: false,
+            flags: AttemptFlags::default(),
             handed_out_at: 0,
             workspace: None,
             secrets: mainspring_kernel::secret::SecretUses::default(),
@@ -332,7 +332,8 @@ mod tests {
         for number in [1, 7] {
             assert_eq!(key(with("method", "GET".into()), number, "idempotency-key"), Some(hex.clone()));
             let params = with("method", "GET".into());
-            let request = Request::of(&Attempt { key_per_attempt: true, ..attempt(number, params) }).unwrap();
+            let flags = AttemptFlags { key_per_attempt: true, ..AttemptFlags::default() };
+            let request = Request::of(&Attempt { flags, ..attempt(number, params) }).unwrap();
             assert_eq!(request.headers["idempotency-key"].to_str().unwrap(), format!("{hex}-{number}"));
         }
         assert_eq!(key(with("idempotencyHeader", "X-Request".into()), 1, "x-request"), Some(hex));

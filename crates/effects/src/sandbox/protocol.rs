@@ -1,7 +1,7 @@
 //! The messages between a node and a sandbox, as JSON objects. Unknown fields are refused on both sides.
 
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     hash::Hash,
     json::compact,
     key::ExecutionKey,
@@ -151,7 +151,7 @@ fn attempt_of(fields: &mut Fields) -> Result<Attempt, String> {
         effect: fields.text("effect")?,
         params: fields.take("params")?,
         intent: Hash::parse(&fields.text("intent")?).ok_or("`intent` is no hash")?,
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: 0,
         workspace: fields.text_or_null("workspace")?,
         secrets: SecretUses::default(),
@@ -230,7 +230,7 @@ mod tests {
             effect: "bash".into(),
             params: Value::map([("command", Value::from("echo 'two\nlines'"))]),
             intent: Hash([9; 32]),
-            key_per_attempt: false,
+            flags: AttemptFlags::default(),
             handed_out_at: 0,
             workspace: Some("/w".into()),
             secrets: SecretUses::default(),

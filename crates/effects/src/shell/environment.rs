@@ -137,7 +137,7 @@ mod tests {
             effect: "bash".into(),
             params: Value::map([("env", env)]),
             intent: Hash([0xab; 32]),
-            key_per_attempt: false,
+            flags: mainspring_kernel::effect::AttemptFlags::default(),
             handed_out_at: u64::MAX,
             workspace: None,
             secrets: mainspring_kernel::secret::SecretUses::default(),

@@ -191,7 +191,12 @@ impl RunningProgram {
     }
 
     /// Ends the program: SIGTERM, the grace period, SIGKILL.
-    pub async fn end(mut self, grace: Duration) {
+    pub async fn end(self, grace: Duration) {
+        self.finish(grace).await;
+    }
+
+    /// Like [`end`](Self::end). Returns the bound that the program has exceeded, files that it has left included.
+    pub async fn finish(mut self, grace: Duration) -> Option<String> {
         if let Some(ends) = self.ends.take() {
             // It may have ended by itself.
             let _ = ends.send(grace);
@@ -199,5 +204,6 @@ impl RunningProgram {
         if let Some(kept) = self.kept.take() {
             let _ = kept.await;
         }
+        self.excess()
     }
 }

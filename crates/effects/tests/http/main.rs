@@ -20,7 +20,7 @@ use mainspring_effects::{
     http::{Http, HttpOptions, Resolver},
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     failure::{Class, Failure},
     hash::Hash,
     key::ExecutionKey,
@@ -46,7 +46,7 @@ fn attempt_number<const N: usize>(number: u32, url: &str, params: [(&str, Value)
         effect: "http".into(),
         params: Value::Map(params),
         intent: Hash([0xab; 32]),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: u64::MAX,
         workspace: None,
         secrets: mainspring_kernel::secret::SecretUses::default(),

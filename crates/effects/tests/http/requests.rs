@@ -56,7 +56,8 @@ async fn attempts_share_the_key_unless_configured_per_attempt() {
     let mut keys = Vec::new();
     for (number, key_per_attempt) in [(1, false), (2, false), (1, true), (2, true)] {
         let attempt = attempt_number(number, &server.url("/"), [("method", "POST".into())]);
-        done(perform(&http, &mainspring_kernel::effect::Attempt { key_per_attempt, ..attempt }).await);
+        let flags = AttemptFlags { key_per_attempt, ..AttemptFlags::default() };
+        done(perform(&http, &Attempt { flags, ..attempt }).await);
         keys.push(server.next_request().await.header("idempotency-key").unwrap().to_owned());
     }
     let key = "ab".repeat(32);

@@ -17,7 +17,8 @@ use crate::{
     hash::Hash,
     input::{
         INITIATOR_IN_TRIGGER, Input, Lineage, NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, Parent,
-        Policy, ROOT_IN_TRIGGER, Start, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER,
+        Policy, REPOSITORY_IN_TRIGGER, ROOT_IN_TRIGGER, Start, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
+        WORKFLOWS_IN_TRIGGER,
     },
     instance::Instance,
     key::ExecutionKey,
@@ -75,7 +76,7 @@ impl Decider<'_> {
             (ROOT_IN_TRIGGER.into(), self.state.root().to_string().into()),
         ]);
         // The child belongs to the organization and the initiator of its parent.
-        for key in [ORGANIZATION_IN_TRIGGER, INITIATOR_IN_TRIGGER, WORKFLOWS_IN_TRIGGER] {
+        for key in [ORGANIZATION_IN_TRIGGER, INITIATOR_IN_TRIGGER, WORKFLOWS_IN_TRIGGER, REPOSITORY_IN_TRIGGER] {
             trigger.extend(began.trigger.get(key).map(|said| (key.into(), said.clone())));
         }
         let known = began.trigger.get(WORKFLOWS_IN_TRIGGER).and_then(|workflows| workflows.get(workflow));

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of error responses.
-pub(super) static CODES: [ErrorCode; 21] = [
+pub(super) static CODES: [ErrorCode; 22] = [
     response(
         "VALIDATION_ERROR",
         400,
@@ -91,6 +91,13 @@ pub(super) static CODES: [ErrorCode; 21] = [
         40,
         "The body is not JSON by its `Content-Type`.",
         "Send `Content-Type: application/json`.",
+    ),
+    response(
+        "REPOSITORY_UNRESOLVED",
+        422,
+        10,
+        "The repository of the execution cannot be resolved to a commit, so nothing was started.",
+        "Correct the URL, the ref or the credential; `details.code` has the code of the reason.",
     ),
     response(
         "RATE_LIMITED",

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::failure::Class::{self, Cancelled, Failed, Internal, Invalid, Policy, RateLimited, Timeout, Unavailable};
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 125] = [
+pub(super) static CODES: [ErrorCode; 130] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -305,6 +305,37 @@ pub(super) static CODES: [ErrorCode; 125] = [
         Invalid,
         "A variable in `env` cannot be given to a process.",
         "Correct the name or the value that the message names.",
+    ),
+    execution(
+        "repositories_off",
+        Policy,
+        "The execution has a repository, and this node uses none.",
+        "The operator names hosts under `repositories` in the settings file, and installs git and bubblewrap.",
+    )
+    .with_example("repositories: {hosts: [github.com]}"),
+    execution(
+        "repository_not_found",
+        Invalid,
+        "The repository, the ref or the commit does not exist, or the credential does not show it.",
+        "Correct the URL, the ref or the credential that the message names.",
+    ),
+    execution(
+        "repository_refused",
+        Policy,
+        "The host, the size or the content of the repository is not accepted. No file of it was kept.",
+        "The message has the reason.",
+    ),
+    execution(
+        "repository_timeout",
+        Timeout,
+        "The repository was not available in time.",
+        "Repeat the step, or raise `repositories.timeoutMs` in the settings file and the `timeoutMs` of the step.",
+    ),
+    execution(
+        "repository_unavailable",
+        Unavailable,
+        "The remote, or the disk of this node, cannot serve the repository at this time.",
+        "Repeat the step.",
     ),
     execution("bash_missing_workspace", Invalid, "The workspace cannot be entered.", "Restore the folder."),
     execution(

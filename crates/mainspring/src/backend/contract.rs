@@ -128,6 +128,8 @@ pub(crate) struct RunRequest<'a> {
     pub(crate) idempotency_key: Option<&'a str>,
     /// The workspace of the steps; `None` is the current folder.
     pub(crate) workspace: Option<&'a Path>,
+    /// The repository that a server checks out: `{url, ref}` or `{fullName, ref}`.
+    pub(crate) repository: Option<Value>,
     /// True if the command returns at once.
     pub(crate) is_detached: bool,
     /// True if every approval is approved.

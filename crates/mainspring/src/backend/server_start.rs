@@ -183,7 +183,9 @@ async fn enqueue_start(
         ("variables", request.variables.clone().into()),
         ("input", input),
     ];
-    let body = Value::map(body.into_iter().chain(policy(request).map(|policy| ("runtime", policy))));
+    let runtime = policy(request).map(|policy| ("runtime", policy));
+    let repository = request.repository.clone().map(|repository| ("repository", repository));
+    let body = Value::map(body.into_iter().chain(runtime).chain(repository));
     let done = client.post(&route(&["api", "triggers", "manual", "run"], &[]), &body, Repeat::May).await;
     let done = done.map_err(|error| match error.kind {
         Kind::Broken | Kind::Unreachable => {

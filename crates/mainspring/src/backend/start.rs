@@ -106,6 +106,10 @@ fn with_calls(plan: Arc<Plan>, max_calls: Option<u32>) -> Arc<Plan> {
 }
 
 fn engine_request(request: &RunRequest<'_>, plan: Arc<Plan>) -> Result<StartRequest, CliError> {
+    if request.repository.is_some() {
+        let message = "--repository and --ref need a server, which checks the repository out: give --server";
+        return Err(CliError::bad_input("no_server", message));
+    }
     let folder = request.workspace.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
     Ok(StartRequest {
         execution_id: request.execution_id.map(ToString::to_string),

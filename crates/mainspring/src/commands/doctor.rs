@@ -17,6 +17,7 @@ mod integrity;
 mod models;
 mod oidc;
 mod open_files;
+mod repositories;
 mod sandboxes;
 mod server;
 mod settings;
@@ -141,6 +142,7 @@ pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliErro
     }
     report.extend(exposed::check(&installation));
     host::check(&installation, &mut report);
+    repositories::check(&installation).into_iter().for_each(|check| report.add(check));
     oidc::check(&installation, &mut report);
     server::check(&installation, &mut report);
     Ok(report.end())

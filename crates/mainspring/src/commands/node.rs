@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use clap::Args;
 use mainspring_effects::{
+    git::Repositories,
     http::{Http, HttpOptions},
     shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers},
 };
@@ -21,6 +22,7 @@ use mainspring_server::{
         stored_secrets::StoredSecrets,
     },
 };
+use tokio::time::MissedTickBehavior;
 
 use crate::{
     backend::read_store::engine_with,
@@ -29,7 +31,7 @@ use crate::{
     evaluator::evaluator,
     models,
     output::terminal::print_out,
-    period_budgets,
+    period_budgets, repositories,
     runner::{self, REACH_HELP, Rules, executors_with},
     runners,
     scripts::{ScriptFlags, close_folder, close_this_process, words},
@@ -59,6 +61,9 @@ pub(crate) struct Node {
     metrics: Metrics,
 }
 
+/// The interval in which workspaces of ended executions and old packs are removed, so that a full disk has room again soon.
+pub(super) const SWEEP: Duration = Duration::from_secs(20);
+
 /// The interval in which changes of the node's state are polled, to print them.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -87,6 +92,8 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let changes = ProposeChange::new();
     let effect_policy = Arc::new(tool_policy::of_settings(&settings)?);
     let budgets = period_budgets::of_settings(&settings)?;
+    let repositories =
+        repositories::open(&settings, (&scripts, &sandboxes), &secrets, context.global.home()?.folder())?;
     let rules = Rules {
         scripts,
         needs_workspace,
@@ -95,6 +102,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         runners,
         changes: Some(changes.clone()),
         secrets: Some(secrets.clone()),
+        repositories: repositories.clone(),
         budgets,
         sandboxes,
     };
@@ -113,12 +121,25 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
         let marks = Arc::new(location.marks(&context.global.home()?, *engine.key(), true));
         audit_marks::record_and_log(&engine, &marks).await;
         let marks_task = tokio::spawn(audit_marks::keep(engine.clone(), marks.clone()));
+        let tidying = tokio::spawn(tidy(repositories));
         let told = until_stopped(&engine, context).await;
         engine.drain().await;
         marks_task.abort();
+        tidying.abort();
         audit_marks::record_and_log(&engine, &marks).await;
         told
     })
+}
+
+/// Removes old packs of repositories periodically.
+async fn tidy(repositories: Repositories) {
+    let mut again = tokio::time::interval(SWEEP);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        again.tick().await;
+        let repositories = repositories.clone();
+        let _ = tokio::task::spawn_blocking(move || repositories.tidy()).await;
+    }
 }
 
 /// The settings of a server without routes, for the work that a node does for it.

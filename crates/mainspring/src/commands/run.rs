@@ -10,6 +10,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
+use super::repository_flags::StartRepository;
 use crate::{
     backend::contract::RunRequest,
     context::Context,
@@ -44,6 +45,8 @@ pub(crate) struct Run {
     /// The workspace of the steps [default: the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workspace: Option<PathBuf>,
+    #[command(flatten)]
+    repository: StartRepository,
     /// Return at once; the execution continues in the background
     #[arg(long)]
     detach: bool,
@@ -90,6 +93,7 @@ pub(crate) fn run(run: &Run, context: &Context) -> Result<Exit, CliError> {
         execution_id: run.id.as_deref(),
         idempotency_key: run.idempotency_key.as_deref(),
         workspace: run.workspace.as_deref(),
+        repository: run.repository.value(),
         is_detached: run.detach,
         approves_all: run.yes,
         metrics: &run.metrics,

@@ -9,7 +9,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use super::run::variables;
+use super::{repository_flags::TriggerRepository, run::variables};
 use crate::{
     backend::contract::fresh_id,
     client::{Client, ClientError, Repeat, address::route, response::Response},
@@ -130,12 +130,21 @@ struct Create {
     /// Only requests of members start it
     #[arg(long)]
     manual: bool,
-    /// A variable and its path in the event: `number=$.pr.number`; repeatable
-    #[arg(long = "map", value_name = "NAME=PATH")]
-    mapping: Vec<String>,
+    #[command(flatten)]
+    executions: OfExecutions,
     /// Creates it disabled
     #[arg(long)]
     disabled: bool,
+}
+
+/// The variables and the repository of the executions.
+#[derive(Debug, Args)]
+struct OfExecutions {
+    /// A variable and its path in the event: `number=$.pr.number`; repeatable
+    #[arg(long = "map", value_name = "NAME=PATH")]
+    mapping: Vec<String>,
+    #[command(flatten)]
+    repository: TriggerRepository,
 }
 
 /// Start the workflow of a trigger.
@@ -244,9 +253,10 @@ fn body_of(create: &Create) -> Result<Value, CliError> {
         ("config".to_string(), config_of(create)?),
     ]);
     body.extend(create.workflow.as_deref().map(|workflow| ("workflowId".to_string(), workflow.into())));
-    if !create.mapping.is_empty() {
+    body.extend(create.executions.repository.value().map(|repository| ("repository".to_string(), repository)));
+    if !create.executions.mapping.is_empty() {
         let mut mapping = Map::new();
-        for pair in &create.mapping {
+        for pair in &create.executions.mapping {
             let refused = || CliError::bad_input("bad_variable", format!("--map {pair}: write NAME=PATH"));
             let (name, path) = pair.split_once('=').ok_or_else(refused)?;
             mapping.insert(name.into(), path.into());

@@ -59,7 +59,7 @@ use crate::{
     known_names, models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
-    period_budgets,
+    period_budgets, repositories,
     runner::{REACH_HELP, Rules, http_allow, profiles},
     runners,
     scripts::{close_folder, close_this_process, words},
@@ -74,9 +74,6 @@ use crate::{
 
 /// Open files of an effect on average: a request has one, a script up to four.
 const FILES_PER_EFFECT: u64 = 2;
-
-/// The interval in which workspaces of ended executions are removed, so that a full disk has room again soon.
-const SWEEP: Duration = Duration::from_secs(20);
 
 /// Bounds of the number of connections.
 const CONNECTIONS_MIN: usize = 64;
@@ -179,8 +176,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     }
     audit_marks::record_and_log(&engine, &marks).await;
     let marks_task = tokio::spawn(audit_marks::keep(engine.clone(), marks.clone()));
-    let sweeping =
-        tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
+    let sweeping = tokio::spawn(sweep(app.clone(), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
     let rounds = rounds(&app);
     greet(&base, token.as_ref(), &scripts, settings, terminal);
@@ -268,6 +264,8 @@ fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> 
     let runners = runners::executor(&settings.objects, (scripts, &sandboxes), Some(secrets));
     let terms = models::terms(&settings.objects)?.unwrap_or_default();
     let writers = Writers::new(agents.clone(), terms, list);
+    let repositories =
+        repositories::open(&settings.objects, (scripts, &sandboxes), secrets, settings.global.home()?.folder())?;
     let integrations = OfSettings { settings: settings.objects.clone(), tools: one, agents: agents.clone() };
     let rules = Rules {
         scripts: scripts.clone(),
@@ -277,6 +275,7 @@ fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> 
         runners: Some(runners),
         changes: None,
         secrets: Some(secrets.clone()),
+        repositories: repositories.clone(),
         budgets: period_budgets::of_server(&settings.objects)?,
         sandboxes,
     };
@@ -287,6 +286,7 @@ fn rules(settings: &Settings, scripts: &Scripts, secrets: &Arc<NodeSecrets>) -> 
         known_names: known_names::of_settings(&settings.objects),
         writers: Some(Arc::new(writers)),
         integrations: Some(Arc::new(Integrated::new(Box::new(integrations)))),
+        repositories,
     };
     Ok((rules, configured))
 }
@@ -414,15 +414,18 @@ fn write_secret(path: &Path, secret: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Removes the workspaces of ended executions periodically.
-async fn sweep(engine: Arc<Engine>, workspaces: PathBuf, keep_minutes: u64) {
-    let mut again = tokio::time::interval(SWEEP);
+/// Removes the workspaces of ended executions, and old packs of repositories, periodically.
+async fn sweep(app: App, keep_minutes: u64) {
+    let mut again = tokio::time::interval(node::SWEEP);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         again.tick().await;
-        let (engine, workspaces) = (engine.clone(), workspaces.clone());
+        let app = app.clone();
         let times = (now_ms(), keep_minutes.saturating_mul(60_000));
-        let sweep = move || workspaces::sweep(&**engine.store(), &workspaces, times, remove_workspace);
+        let sweep = move || {
+            app.settings.configured.repositories.tidy();
+            workspaces::sweep(&**app.engine.store(), &app.settings.workspaces, times, remove_workspace)
+        };
         // Store errors are reported elsewhere, and the next interval retries.
         let _ = tokio::task::spawn_blocking(sweep).await;
     }

@@ -179,7 +179,7 @@ fn orchestrators(url: &str, secret: &'static str) -> Orchestrators {
 }
 
 /// A client that may reach this machine for the organization `default`.
-fn local_client() -> WebhookClient {
+pub(super) fn local_client() -> WebhookClient {
     let allow = "127.0.0.0/8".parse().unwrap();
     WebhookClient::new(Arc::new(Http::new(HttpOptions { allow, ..HttpOptions::default() })))
 }
@@ -310,7 +310,7 @@ fn a_receiver_that_fails_gets_the_same_message_again() {
         // For the receiver that does not answer.
         webhooks: local_client().with_timeout(Duration::from_secs(5)),
         orchestrators: orchestrators(&receiver.url(), SECRET),
-        scenarios: None,
+        ..Outside::of(local_client())
     };
     let nodes = nodes_with(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)), &outside);
     let id = create(&nodes.owner, CONFIG, "").expect(201).text_at("id");

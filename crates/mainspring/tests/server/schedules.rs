@@ -12,6 +12,7 @@ use std::{
 
 use mainspring_effects::{
     Executors,
+    git::Repositories,
     http::{Http, HttpOptions},
 };
 use mainspring_engine::{
@@ -61,17 +62,23 @@ pub(super) struct Outside {
     pub(super) webhooks: WebhookClient,
     pub(super) orchestrators: Orchestrators,
     pub(super) scenarios: Option<Scenarios>,
+    pub(super) repositories: Repositories,
 }
 
 impl Outside {
     /// A client for webhooks, no orchestrator, and no runner of scenarios.
     pub(super) fn of(webhooks: WebhookClient) -> Self {
-        Self { webhooks, orchestrators: Orchestrators::default(), scenarios: None }
+        Self {
+            webhooks,
+            orchestrators: Orchestrators::default(),
+            scenarios: None,
+            repositories: Repositories::default(),
+        }
     }
 }
 
 fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u64, outside: Outside) -> App {
-    let Outside { webhooks, orchestrators, scenarios } = outside;
+    let Outside { webhooks, orchestrators, scenarios, repositories } = outside;
     let limits = Some(Arc::new(mainspring_server::StoredLimits) as Arc<_>);
     let resources = EngineResources { sharing, limits, ..EngineResources::default() };
     let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
@@ -85,7 +92,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         connections_max: 64,
         oidc: None,
         marks: None,
-        configured: Configured::default(),
+        configured: Configured { repositories, ..Configured::default() },
         scenarios,
         outgoing: Outgoing { webhooks, orchestrators },
         encryption_keys: Arc::new(EncryptionKeys::of_installation(KEY)),
@@ -142,7 +149,7 @@ impl Nodes {
     }
 
     /// Creates a schedule of a workflow with further settings. Returns its id.
-    fn schedule(&self, workflow: &str, config: &str) -> String {
+    pub(super) fn schedule(&self, workflow: &str, config: &str) -> String {
         let body =
             format!(r#"{{"workflowId": "{workflow}", "name": "n", "config": {{"type": "schedule", {config}}}}}"#);
         self.owner.send("POST", "/api/triggers", &[], Some(&body)).expect(201).text_at("id")
@@ -163,7 +170,7 @@ impl Nodes {
         ticks
     }
 
-    fn minutes(&self, trigger: &str) -> Vec<String> {
+    pub(super) fn minutes(&self, trigger: &str) -> Vec<String> {
         self.ticks(trigger).into_iter().map(|(minute, _)| minute).collect()
     }
 
@@ -193,7 +200,7 @@ impl Nodes {
     }
 
     /// Outcome and minute of the runs, the oldest first.
-    fn log(&self, trigger: &str) -> Vec<String> {
+    pub(super) fn log(&self, trigger: &str) -> Vec<String> {
         let told = self.owner.get(&format!("/api/triggers/{trigger}/deliveries")).expect(200).json();
         let text = |run: &Value, key: &str| run.get(key).and_then(Value::as_text).unwrap_or("-").to_string();
         let runs = told.get("deliveries").and_then(Value::as_list).unwrap().iter().rev();

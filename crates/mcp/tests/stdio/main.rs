@@ -18,7 +18,7 @@ use mainspring_effects::{
     stdio::Uncontained,
 };
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     hash::Hash,
     json,
     key::ExecutionKey,
@@ -169,7 +169,7 @@ impl Bench {
             effect: "tool".into(),
             params: Value::map([("tool", tool.into()), ("arguments", arguments)]),
             intent: Hash::of(b"intent"),
-            key_per_attempt: false,
+            flags: AttemptFlags::default(),
             handed_out_at: 0,
             workspace: Some(self.folder.path().display().to_string()),
             secrets: mainspring_kernel::secret::SecretUses::default(),

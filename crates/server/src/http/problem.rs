@@ -53,6 +53,8 @@ pub enum Code {
     PayloadTooLarge,
     /// The `Content-Type` of the body is not supported.
     UnsupportedMediaType,
+    /// The repository of the execution cannot be resolved to a commit.
+    RepositoryUnresolved,
     /// Too many requests; `Retry-After` has the wait in seconds.
     RateLimited,
     /// The feature is not part of this build, or is not set up.
@@ -66,7 +68,7 @@ pub enum Code {
 }
 
 /// All codes with their statuses.
-pub(crate) const STATUSES: [(Code, StatusCode); 21] = [
+pub(crate) const STATUSES: [(Code, StatusCode); 22] = [
     (Code::ValidationError, StatusCode::BAD_REQUEST),
     (Code::InvalidDefinition, StatusCode::BAD_REQUEST),
     (Code::Unauthorized, StatusCode::UNAUTHORIZED),
@@ -83,6 +85,7 @@ pub(crate) const STATUSES: [(Code, StatusCode); 21] = [
     (Code::PreconditionFailed, StatusCode::PRECONDITION_FAILED),
     (Code::PayloadTooLarge, StatusCode::PAYLOAD_TOO_LARGE),
     (Code::UnsupportedMediaType, StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    (Code::RepositoryUnresolved, StatusCode::UNPROCESSABLE_ENTITY),
     (Code::RateLimited, StatusCode::TOO_MANY_REQUESTS),
     (Code::NotAvailable, StatusCode::NOT_IMPLEMENTED),
     (Code::ModelFailed, StatusCode::BAD_GATEWAY),

@@ -12,7 +12,10 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::permission::Permission,
-    resources::repository::{Resource, Versioned},
+    resources::{
+        repository::{Resource, Versioned},
+        repository_context::RepositoryContext,
+    },
 };
 
 /// Stored form of a trigger.
@@ -31,6 +34,9 @@ pub struct Trigger {
     pub config: TriggerConfig,
     /// Paths into the event by the names of variables.
     pub variable_mapping: BTreeMap<String, String>,
+    /// The repository of its executions, which precedes that of the workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryContext>,
     /// Scopes of the credential that saved the trigger; empty for all permissions of the owner. They apply to its
     /// executions, so that a narrow credential gains no rights through a trigger.
     pub scopes: Vec<Permission>,

@@ -6,6 +6,7 @@ use crate::{
     http::body::Data,
     resources::{
         repository::{Resource, Versioned},
+        repository_context::RepositoryContext,
         rollout::RolloutVersion,
     },
 };
@@ -44,6 +45,9 @@ pub struct Workflow {
     /// The rollout, if a candidate is tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<ActiveRollout>,
+    /// The repository of its executions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryContext>,
 }
 
 /// A rollout that runs: the part of it that a start needs.

@@ -28,7 +28,7 @@ use crate::{
         request_bodies::BodyMemory,
     },
     resources::{
-        Workflow,
+        RequestedRepository, Workflow,
         repository::{Repository, Stored},
     },
     services::{
@@ -36,6 +36,7 @@ use crate::{
         compile::is_light,
         drains,
         execution_view::{envelope_so_far, read_envelope},
+        repository_context::{StartRepository, pin},
         start_execution::{Starting, earlier, manual_key, prepare, submit},
         wait::{checked, until_settled},
         workflow_names::resolve,
@@ -69,6 +70,8 @@ struct Run {
     metadata: Data,
     /// Bounds of this execution.
     runtime: Option<Runtime>,
+    /// Repository of the execution, as far as the workflow names none.
+    repository: Option<RequestedRepository>,
 }
 
 /// Runtime options of an execution.
@@ -312,8 +315,9 @@ async fn begin(app: &App, caller: &Caller, run: Run) -> Result<(StatusCode, Star
     };
     let mut metadata = metadata;
     metadata.insert("clientRequestId".into(), client_request.into());
-    let starting =
-        Starting { trigger: "manual", trigger_id: None, metadata, idempotency_key, variables, input, bounds };
+    let repository = StartRepository { request: run.repository, ..StartRepository::default() };
+    let (trigger, trigger_id) = ("manual", None);
+    let starting = Starting { trigger, trigger_id, metadata, idempotency_key, variables, input, bounds, repository };
     launch(app, caller, *workflow, starting).await
 }
 
@@ -324,6 +328,8 @@ pub(super) async fn launch(
     workflow: Stored<Workflow>,
     starting: Starting,
 ) -> Result<(StatusCode, Started)> {
+    let repository = pin(app, caller, &workflow, starting.repository, &starting.metadata).await?;
+    let starting = Starting { repository, ..starting };
     let (asker, id, is_light) =
         (caller.clone(), workflow.id.clone(), is_light(app, &caller.organization, &workflow.body));
     let work = move |app: &App| prepare(app, &asker, &workflow, starting);

@@ -26,12 +26,13 @@ use crate::{
         timestamps,
     },
     resources::{
-        Run, RunOutcome, Trigger, TriggerState, Workflow,
+        RequestedRepository, Run, RunOutcome, Trigger, TriggerState, Workflow,
         repository::{Repository, Stored},
     },
     services::{
         fire_trigger::{Firing, fire, log_run, write_runs},
         prompts::requests::{self, Accepted},
+        repository_context::StartRepository,
         run_log::RunEntry,
         start_execution::{Starting, earlier, manual_key},
         trigger_event::{Event, MappedEvent},
@@ -78,6 +79,8 @@ struct RunBody {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     variables: Data,
+    /// Repository of the execution, as far as trigger and workflow name none.
+    repository: Option<RequestedRepository>,
 }
 
 /// Result of a variable mapping.
@@ -206,8 +209,8 @@ async fn run(
     let (trigger, target) = app.run_short(move |app| look_up(app, &asker, &id, &name)).await?;
     let (workflow, found) = match target {
         Some(target) => target,
-        None if has_event || !own.is_empty() => {
-            let message = "a prompt has no event and no variables; leave `event` and `variables` out";
+        None if has_event || !own.is_empty() || body.repository.is_some() => {
+            let message = "a prompt has no event, no variables and no repository; leave them out";
             return Err(Problem::field("event", message));
         }
         None => return run_prompt(&app, caller, trigger, client_request).await,
@@ -229,6 +232,11 @@ async fn run(
         variables,
         input: Value::Null,
         bounds: Constraints::default(),
+        repository: StartRepository {
+            trigger: trigger.body.repository.clone(),
+            request: body.repository,
+            pinned: None,
+        },
     };
     let (status, started) = launch(&app, &caller, workflow, starting).await?;
     let outcome = if started.existed { RunOutcome::Duplicate } else { RunOutcome::Started };

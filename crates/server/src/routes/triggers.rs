@@ -22,7 +22,7 @@ use crate::{
         timestamps,
     },
     resources::{
-        PromptState, Trigger, TriggerConfig, TriggerState,
+        PromptState, RepositoryContext, Trigger, TriggerConfig, TriggerState,
         repository::{Listing, Repository},
     },
     services::{
@@ -62,6 +62,8 @@ pub(super) struct TriggerBody {
     config: ConfigView,
     /// Paths into the event by the names of variables.
     variable_mapping: BTreeMap<String, String>,
+    /// Repository of its executions, which precedes that of the workflow; null for none.
+    repository: Option<RepositoryContext>,
     /// Address of the webhook; null for other types.
     webhook_url: Option<String>,
     #[serde(flatten)]
@@ -176,8 +178,8 @@ fn body(app: &App, trigger: TriggerWithState) -> TriggerBody {
     let TriggerWithState { stored, state } = trigger;
     let TriggerState { last_run_at, last_execution, stopped, prompts: waiting, .. } = state;
     let next_runs = next_runs(&stored.id, &stored.body, app.now_ms());
-    let Trigger { workflow, user, name, enabled, config, variable_mapping, created_by, created_at, updated_at, .. } =
-        stored.body;
+    let Trigger { workflow, user, name, enabled, config, variable_mapping, repository, .. } = stored.body;
+    let (created_by, created_at, updated_at) = (stored.body.created_by, stored.body.created_at, stored.body.updated_at);
     let webhook_url = match &config {
         TriggerConfig::Webhook(webhook) => Some(format!("{}/webhooks/{}", app.settings.base, webhook.path)),
         _ => None,
@@ -192,6 +194,7 @@ fn body(app: &App, trigger: TriggerWithState) -> TriggerBody {
         kind: config.type_name(),
         config: ConfigView::from(&config),
         variable_mapping,
+        repository,
         webhook_url,
         runs: TriggerRuns {
             next_runs: next_runs.into_iter().map(timestamps::text).collect(),

@@ -23,7 +23,7 @@ use crate::{
         timestamps,
     },
     resources::{
-        ActiveRollout, Drain, Source, Version, VersionReturn, Workflow,
+        ActiveRollout, Drain, RepositoryContext, Source, Version, VersionReturn, Workflow,
         repository::{Listing, Repository, Stored},
     },
     services::{
@@ -72,6 +72,8 @@ pub(crate) struct WorkflowBody {
     enabled: bool,
     /// Tags for searches.
     tags: Vec<String>,
+    /// Repository of its executions, unless a trigger names another; null for none.
+    repository: Option<RepositoryContext>,
     /// The drain since a proposal was applied with `drain`; null if there is none.
     draining: Option<DrainBody>,
     /// The rollout, while some of the starts take the definition of a proposal; null if there is none.
@@ -152,6 +154,7 @@ impl From<Stored<Workflow>> for WorkflowBody {
             updated_at,
             drain,
             rollout,
+            repository,
             revision: _,
         } = stored.body;
         Self {
@@ -167,6 +170,7 @@ impl From<Stored<Workflow>> for WorkflowBody {
             tags,
             draining: drain.map(Into::into),
             rollout: rollout.map(Into::into),
+            repository,
             created_at: timestamps::text(created_at),
             updated_at: timestamps::text(updated_at),
         }

@@ -13,7 +13,7 @@ use mainspring_kernel::{
     decide::usage_of,
     frame::Frame,
     history::History,
-    input::NAME_IN_TRIGGER,
+    input::{NAME_IN_TRIGGER, REPOSITORY_IN_TRIGGER},
     record::Record,
     state::{ExecutionStatus, State},
     value::Value,
@@ -182,15 +182,45 @@ pub(crate) struct ExecutionBody {
     /// amounts of each step by its id. Null for an execution without agents.
     #[schema(value_type = Option<Object>)]
     pub usage: Data,
+    #[serde(flatten)]
+    pub pinned: PinnedAtStart,
+    /// Reason of the quarantine; null if the execution is not quarantined.
+    pub quarantined: Option<String>,
+    #[serde(flatten)]
+    pub included: IncludedParts,
+}
+
+/// The choices of the start that hold for the whole execution.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PinnedAtStart {
     /// The rollout that chose its definition: `{id, version, percent, bucket}`, `version` being `candidate` or `stable`. The
     /// bucket is a hash of the key of the start, 0 to 9999; the candidate has those below the percentage. Null if the
     /// workflow had no rollout.
     #[schema(value_type = Option<Object>)]
     pub rollout: Data,
-    /// Reason of the quarantine; null if the execution is not quarantined.
-    pub quarantined: Option<String>,
-    #[serde(flatten)]
-    pub included: IncludedParts,
+    /// Name of its repository, such as `acme/app`; null without one.
+    pub source_repo_full_name: Option<String>,
+    /// Full name of the ref of its repository, such as `refs/heads/main`; null without one.
+    #[serde(rename = "ref")]
+    pub reference: Option<String>,
+    /// Commit of its repository, as the ref was at the start; null without one.
+    pub commit_sha: Option<String>,
+}
+
+impl PinnedAtStart {
+    fn of(state: &State) -> Self {
+        let trigger = state.start.as_ref().map(|start| &start.trigger);
+        let rollout = trigger.and_then(|trigger| rollout_of(trigger, state.lineage.depth > 0));
+        let repository = trigger.and_then(|trigger| trigger.get(REPOSITORY_IN_TRIGGER));
+        let text = |key: &str| repository?.get(key).and_then(Value::as_text).map(Into::into);
+        Self {
+            rollout: Data(rollout.cloned().unwrap_or_default()),
+            source_repo_full_name: text("sourceRepoFullName"),
+            reference: text("ref"),
+            commit_sha: text("commitSha"),
+        }
+    }
 }
 
 /// Requests of people that changed an execution.
@@ -338,7 +368,6 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
     let first = details.tree.gates.first().filter(|open| may_decide(caller, row, open));
     // Rows of older releases do not have the workflow's display name; the journal has it.
     let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
-    let rollout = start.and_then(|start| rollout_of(&start.trigger, state.lineage.depth > 0));
     let mut summary = ExecutionSummary::from(row);
     summary.workflow.workflow_name = named.map(Into::into).or(summary.workflow.workflow_name);
     ExecutionBody {
@@ -357,7 +386,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
         requires_approval: approvals.first().cloned().unwrap_or_default(),
         approvals,
         usage: Data(usage_of(state).unwrap_or_default()),
-        rollout: Data(rollout.cloned().unwrap_or_default()),
+        pinned: PinnedAtStart::of(state),
         quarantined: details.quarantined.clone(),
         included: IncludedParts::default(),
     }

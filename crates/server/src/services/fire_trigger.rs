@@ -22,6 +22,7 @@ use crate::{
     },
     services::{
         compile::is_light,
+        repository_context::{StartRepository, pin},
         run_log::RunEntry,
         start_execution::{Starting, earlier, prepare, submit},
     },
@@ -89,6 +90,8 @@ pub(crate) async fn fire(app: &App, organization: &str, trigger: &Stored<Trigger
         }
         (owner, Found::Workflow(workflow)) => (owner, workflow),
     };
+    let named = StartRepository { trigger: trigger.body.repository.clone(), ..StartRepository::default() };
+    let repository = pin(app, &owner, &workflow, named, &firing.metadata).await?;
     let starting = Starting {
         trigger: firing.source,
         trigger_id: Some(trigger.id.clone()),
@@ -97,6 +100,7 @@ pub(crate) async fn fire(app: &App, organization: &str, trigger: &Stored<Trigger
         variables: firing.variables,
         input: Value::Null,
         bounds: Constraints::default(),
+        repository,
     };
     let is_light = is_light(app, &owner.organization, &workflow.body);
     let (id, starter) = (workflow.id.clone(), owner.clone());

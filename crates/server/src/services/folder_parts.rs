@@ -249,6 +249,8 @@ impl TriggerPart {
             enabled: Some(self.enabled.unwrap_or(true)),
             config: Some(self.config()?),
             variable_mapping: Some(Some(self.variable_mapping.clone())),
+            // A folder names no repository, and the one of the trigger stays.
+            repository: None,
         };
         Ok(replacement(app, caller, stored, &draft, "trigger.update")?.0)
     }
@@ -261,6 +263,7 @@ impl TriggerPart {
             enabled: self.enabled,
             config: self.config()?,
             variable_mapping: Some(self.variable_mapping.clone()),
+            repository: None,
         };
         let id = format!("trg-{}", random(8)?);
         let config = checked(new.config.clone(), None, &app.sealer()?, (&caller.organization, &id))?;

@@ -93,6 +93,7 @@ mod tests {
                 revision: 1,
                 drain: None,
                 rollout: None,
+                repository: None,
             },
         };
         let proposal = |status, base_hash: &str, workflow_created_at| Proposal {

@@ -725,6 +725,7 @@ mod tests {
             revision: 1,
             drain: None,
             rollout: None,
+            repository: None,
         };
         Stored { id: "w".into(), version: 1, body }
     }

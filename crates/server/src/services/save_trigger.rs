@@ -21,11 +21,13 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        DueSchedule, Respond, Trigger, TriggerConfig, TriggerState, WebhookPath, WorkflowScenarios, due_id,
+        DueSchedule, RepositoryContext, Respond, Trigger, TriggerConfig, TriggerState, WebhookPath, WorkflowScenarios,
+        due_id,
         repository::{Listing, Repository, Stored, entry, with_retries},
     },
     services::{
         prompts::queue::remove_all,
+        repository_context::{self, with_repository},
         trigger_config::{ConfigBody, checked, parse_mapping},
         workflow_names::{PendingChange, resolve, resolve_own},
     },
@@ -53,6 +55,8 @@ pub(crate) struct NewTrigger {
     pub config: ConfigBody,
     /// Paths into the event by the names of variables: `$.pr.number`, or JSONPath (RFC 9535).
     pub variable_mapping: Option<BTreeMap<String, String>>,
+    /// Repository of its executions, which precedes that of the workflow.
+    pub repository: Option<RepositoryContext>,
 }
 
 /// Fields of a trigger to change. Omitted fields keep their values.
@@ -70,6 +74,10 @@ pub(crate) struct TriggerDraft {
     #[serde(default, deserialize_with = "double_option")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub variable_mapping: Option<Option<BTreeMap<String, String>>>,
+    /// Repository of its executions, which precedes that of the workflow; null for none.
+    #[serde(default, deserialize_with = "double_option")]
+    #[schema(value_type = Option<RepositoryContext>)]
+    pub repository: Option<Option<RepositoryContext>>,
 }
 
 /// A stored trigger, and the state that its runs change.
@@ -114,6 +122,7 @@ pub(crate) fn creation(
     check_response(caller, &config)?;
     let mapping = new.variable_mapping.clone().unwrap_or_default();
     check_mapping(&config, &mapping)?;
+    check_repository(app, &config, new.repository.as_ref())?;
     let now = app.now_ms();
     let trigger = Trigger {
         workflow,
@@ -122,6 +131,7 @@ pub(crate) fn creation(
         enabled: new.enabled.unwrap_or(true),
         config,
         variable_mapping: mapping,
+        repository: new.repository.clone(),
         scopes: caller.scopes.clone(),
         known_to: caller.known_to.clone(),
         created_by: caller.user.clone(),
@@ -178,6 +188,15 @@ fn check_mapping(config: &TriggerConfig, mapping: &BTreeMap<String, String>) -> 
     parse_mapping(mapping).map(drop)
 }
 
+/// Checks the repository of a trigger. A prompt starts no execution.
+fn check_repository(app: &App, config: &TriggerConfig, repository: Option<&RepositoryContext>) -> Result<()> {
+    let Some(repository) = repository else { return Ok(()) };
+    if config.prompt().is_some() {
+        return Err(Problem::field("repository", "a prompt starts no execution; leave it out"));
+    }
+    repository_context::check(app, repository, true)
+}
+
 /// Changes fields of a trigger.
 pub(crate) fn update(
     app: &App,
@@ -192,8 +211,12 @@ pub(crate) fn update(
     caller.require(Permission::ExecutionsStart)?;
     let repository = Repository::of(app.catalogue(), &caller.organization);
     let action = match draft {
-        TriggerDraft { name: None, enabled: Some(true), config: None, variable_mapping: None } => "trigger.enable",
-        TriggerDraft { name: None, enabled: Some(false), config: None, variable_mapping: None } => "trigger.disable",
+        TriggerDraft { name: None, enabled: Some(true), config: None, variable_mapping: None, repository: None } => {
+            "trigger.enable"
+        }
+        TriggerDraft { name: None, enabled: Some(false), config: None, variable_mapping: None, repository: None } => {
+            "trigger.disable"
+        }
         _ => "trigger.update",
     };
     with_retries(app.catalogue(), TRIES, || {
@@ -218,11 +241,13 @@ pub(crate) fn replacement(
     caller.require(Permission::ExecutionsStart)?;
     check_rights(caller, &stored.body.user)?;
     let id = stored.id.clone();
-    let TriggerDraft { name, enabled, config, variable_mapping } = draft.clone();
+    let TriggerDraft { name, enabled, config, variable_mapping, repository } = draft.clone();
+    let is_changed = repository.is_some();
     let mut after = stored.body.clone();
     after.name = name.unwrap_or(after.name);
     after.enabled = enabled.unwrap_or(after.enabled);
     after.variable_mapping = variable_mapping.map_or(after.variable_mapping, Option::unwrap_or_default);
+    after.repository = repository.unwrap_or(after.repository);
     if let Some(config) = config {
         after.config = checked(config, Some(&stored.body.config), &app.sealer()?, (&caller.organization, &id))?;
         if after.config.prompt().is_some() == after.workflow.is_some() {
@@ -231,6 +256,9 @@ pub(crate) fn replacement(
         }
     }
     check_mapping(&after.config, &after.variable_mapping)?;
+    if is_changed {
+        check_repository(app, &after.config, after.repository.as_ref())?;
+    }
     check_response(caller, &after.config)?;
     after.scopes.clone_from(&caller.scopes);
     after.known_to.clone_from(&caller.known_to);
@@ -327,6 +355,7 @@ fn change_of(app: &App, caller: &Caller, edit: Edit<'_>) -> Result<(Change, Trig
     let detail = detail.map(|(key, text)| (key, Value::from(text))).into_iter();
     let detail = detail.chain([("workflowId", after.workflow.as_deref().into())]);
     let detail = Value::map(detail.chain([("enabled", after.enabled.into())]));
+    let detail = with_repository(detail, after.repository.as_ref());
     change.audit.push(entry(caller, action, id, detail));
     change.sealing = *app.engine.key();
     let stored = Stored { id: id.into(), version: version + 1, body: after };

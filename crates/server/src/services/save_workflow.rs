@@ -20,7 +20,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        ReservedName, Source, Version, VersionReturn, Workflow,
+        RepositoryContext, ReservedName, Source, Version, VersionReturn, Workflow,
         repository::{Listing, Repository, Resource, Stored, apply, entry},
         version_id,
     },
@@ -30,6 +30,7 @@ use crate::{
         compile::{CompileError, check_circle, compile, keep},
         drains,
         folder_parts::{Parts, Workflows},
+        repository_context::{self, with_repository},
         rollout_choice::check_none,
         save_trigger::removals_of_workflow,
         version_numbers::{number, parts},
@@ -72,9 +73,13 @@ pub(crate) struct Draft {
     #[serde(default, deserialize_with = "double_option")]
     #[schema(value_type = Option<Vec<String>>)]
     pub tags: Option<Option<Vec<String>>>,
+    /// Repository of its executions, unless a trigger names another; null for none.
+    #[serde(default, deserialize_with = "double_option")]
+    #[schema(value_type = Option<RepositoryContext>)]
+    pub repository: Option<Option<RepositoryContext>>,
 }
 
-/// A complete workflow to save. Omitted fields are cleared, except `version` and `enabled`.
+/// A complete workflow to save. Omitted fields are cleared, except `version`, `enabled` and `repository`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whole {
@@ -96,15 +101,19 @@ pub(crate) struct Whole {
     pub enabled: Option<bool>,
     /// Tags for searches.
     pub tags: Option<Vec<String>>,
+    /// Repository of its executions, unless a trigger names another; null for none. Default: unchanged.
+    #[serde(default, deserialize_with = "double_option")]
+    #[schema(value_type = Option<RepositoryContext>)]
+    pub repository: Option<Option<RepositoryContext>>,
 }
 
 impl Whole {
     /// The draft that replaces all fields of the workflow with this id.
     fn draft(&self, id: &str) -> Draft {
-        let Self { slug, name, description, version, data, enabled, tags, .. } = self.clone();
+        let Self { slug, name, description, version, data, enabled, tags, repository, .. } = self.clone();
         let name = Some(name.or_else(|| slug.clone()).unwrap_or_else(|| id.to_string()));
         let (slug, description, tags) = (Some(slug), Some(description), Some(tags));
-        Draft { slug, name, description, version, data: Some(data), enabled, tags }
+        Draft { slug, name, description, version, data: Some(data), enabled, tags, repository }
     }
 }
 
@@ -383,7 +392,7 @@ fn prepare(
     origin: &Origin,
     seen: Option<Tag>,
 ) -> Result<Prepared> {
-    check(draft)?;
+    check(app, draft)?;
     let repository = Repository::of(app.catalogue(), &caller.organization);
     if let Some(stored) = &stored {
         check_owner(caller, stored)?;
@@ -435,7 +444,8 @@ fn prepare(
     let ends_drain = workflow.drain.is_none() && before.as_ref().is_some_and(|before| before.drain.is_some());
     puts.insert(0, repository.put(id, &workflow, version)?);
     let action = if before.is_some() { "workflow.update" } else { "workflow.create" };
-    let audit = entry(caller, action, id, audited(before.as_ref(), &workflow));
+    let detail = with_repository(audited(before.as_ref(), &workflow), workflow.repository.as_ref());
+    let audit = entry(caller, action, id, detail);
     Ok(Prepared { stored: Stored { id: id.into(), version: version + 1, body: workflow }, puts, audit, ends_drain })
 }
 
@@ -530,11 +540,15 @@ fn fresh(repository: Repository<'_>, caller: &Caller, id: &str, now: u64) -> Res
         revision: last.first().map_or(0, |last| last.body.revision),
         drain: None,
         rollout: None,
+        repository: None,
     })
 }
 
 fn fill(workflow: &mut Workflow, draft: &Draft) {
-    let Draft { slug, name, description, enabled, tags, .. } = draft.clone();
+    let Draft { slug, name, description, enabled, tags, repository, .. } = draft.clone();
+    if let Some(repository) = repository {
+        workflow.repository = repository;
+    }
     if let Some(slug) = slug {
         workflow.slug = slug;
     }
@@ -591,7 +605,10 @@ pub(super) fn history(workflow: &Workflow, id: &str, caller: &Caller, origin: &O
     }
 }
 
-fn check(draft: &Draft) -> Result<()> {
+fn check(app: &App, draft: &Draft) -> Result<()> {
+    if let Some(Some(context)) = &draft.repository {
+        repository_context::check(app, context, false)?;
+    }
     let bound = |field: &str, text: &Option<String>, most: usize| match text {
         Some(text) if text.chars().count() > most => {
             Err(Problem::field(field, format!("it has more than {most} characters")))

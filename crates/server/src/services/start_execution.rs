@@ -6,7 +6,7 @@ use std::time::Duration;
 use mainspring_engine::{StartAnswer, evaluator::ForTenant, start_request::StartRequest};
 use mainspring_kernel::{
     diagnostic::Diagnostic,
-    input::{TRIGGER_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
+    input::{REPOSITORY_IN_TRIGGER, TRIGGER_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
     plan::{Constraints, Loop, Over, PROPOSE_TOOL, Work},
     secret::{SESSION_TOKEN, references_of},
     value::{Map, Value},
@@ -25,6 +25,7 @@ use crate::{
     services::{
         approvers::warnings_for_start,
         compile::{request_of, trigger_fields},
+        repository_context::StartRepository,
         rollout_choice::{Chosen, choose, stable},
         rollout_progress::count_refused_start,
         workspaces::{self, Start},
@@ -48,6 +49,8 @@ pub(crate) struct Starting {
     pub input: Value,
     /// Bounds of this execution, within those of the definition.
     pub bounds: Constraints,
+    /// The repository; [`pin`](super::repository_context::pin) has resolved it.
+    pub repository: StartRepository,
 }
 
 /// The caller's organization, if its runtime is enabled.
@@ -128,7 +131,8 @@ fn checked(
     starting: Starting,
 ) -> Result<(StartRequest, Vec<Diagnostic>)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
-    let Starting { trigger, trigger_id, metadata, idempotency_key, variables, input, bounds } = starting;
+    let Starting { trigger, trigger_id, metadata, idempotency_key, variables, input, bounds, repository: named } =
+        starting;
     let request = request_of(app, repository, &workflow.body, (&caller.user, &idempotency_key))?;
     check_bounds(&bounds, &request.plan.constraints)?;
     let own = [
@@ -140,7 +144,9 @@ fn checked(
     let started = started.map(|workflows| (WORKFLOWS_IN_TRIGGER, workflows));
     let by_trigger = trigger_id.map(|id| (TRIGGER_IN_TRIGGER, id.into()));
     let of_rollout = rollout.clone();
+    let pinned = named.pinned.map(|pinned| (REPOSITORY_IN_TRIGGER, pinned.to_value()));
     let trigger = own.into_iter().chain(trigger_fields(workflow)).chain(of_rollout).chain(started).chain(by_trigger);
+    let trigger = trigger.chain(pinned);
     let trigger = Value::map(trigger);
     let idempotency_key = Some(idempotency_key);
     let request = StartRequest { variables, input, bounds, trigger, idempotency_key, ..request };
@@ -320,6 +326,7 @@ fn workspace(app: &App, caller: &Caller, request: &StartRequest, workflow: &str)
         workflow,
         idempotency_key: request.idempotency_key.as_deref().unwrap_or_default(),
         detaches: steps().any(|step| matches!(&step.work, Work::Subworkflow { waits: false, .. })),
+        repository: request.trigger.get(REPOSITORY_IN_TRIGGER),
     };
     workspaces::create(&path, &start).map_err(|error| failed(error.to_string()))?;
     path.to_str().map(|text| Some(text.to_string())).ok_or_else(|| failed("its path is not UTF-8".into()))

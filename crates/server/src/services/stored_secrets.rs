@@ -62,7 +62,7 @@ impl StoredSecrets {
         let catalogue = self.store.catalogue();
         let found = Repository::of(catalogue, organization).get::<Secret>(name).map_err(unavailable)?;
         let Some(Stored { body: secret, .. }) = found else { return Ok(None) };
-        let Purpose::Step { workflow, .. } = purpose else { return Ok(None) };
+        let (Purpose::Step { workflow, .. } | Purpose::Start { workflow }) = purpose else { return Ok(None) };
         if !permits(secret.workflows.as_deref(), workflow.as_deref()) {
             let why = "its workflow is not among those that may use it: an admin adds it with `mainspring secret set`";
             return Err(SecretError::NotPermitted(why.into()));
@@ -111,6 +111,7 @@ impl StoredSecrets {
                 ]);
                 (name, detail)
             }
+            Purpose::Start { workflow } => (name, Value::map([("startOf", Value::from(workflow.as_deref()))])),
             Purpose::Settings(part) => (name, Value::map([("settings", Value::from(part.as_str()))])),
         };
         let audit = AuditEntry {
@@ -277,6 +278,7 @@ mod tests {
             revision: 1,
             drain: None,
             rollout: None,
+            repository: None,
         }
     }
 

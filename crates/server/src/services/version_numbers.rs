@@ -172,6 +172,7 @@ mod tests {
             revision: 0,
             drain: None,
             rollout: None,
+            repository: None,
         }
     }
 

@@ -127,6 +127,7 @@ mod tests {
             revision: 1,
             drain: None,
             rollout: None,
+            repository: None,
         };
         Stored { id: id.into(), version, body }
     }

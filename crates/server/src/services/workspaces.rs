@@ -11,7 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use mainspring_effects::git::CHECKED_OUT;
 use mainspring_kernel::{
+    input::REPOSITORY_IN_TRIGGER,
     json::{compact, read},
     key::ExecutionKey,
     value::Value,
@@ -36,7 +38,7 @@ const START_MS_MAX: u64 = 24 * 3_600_000;
 const DETACHED_MS_MAX: u64 = 3_600_000;
 
 /// The start that a workspace belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Start<'a> {
     /// Id of the organization.
     pub(crate) organization: &'a str,
@@ -46,6 +48,8 @@ pub(crate) struct Start<'a> {
     pub(crate) idempotency_key: &'a str,
     /// True if it may start detached children, which use the same workspace.
     pub(crate) detaches: bool,
+    /// The pinned repository whose files the workspace has before its first script.
+    pub(crate) repository: Option<&'a Value>,
 }
 
 /// Creates a workspace with access for its owner only, independent of the umask; missing parent folders get the same
@@ -59,6 +63,7 @@ pub(crate) fn create(path: &Path, start: &Start<'_>) -> io::Result<()> {
         ("workflow", start.workflow.into()),
         ("idempotencyKey", start.idempotency_key.into()),
         ("detaches", start.detaches.into()),
+        (REPOSITORY_IN_TRIGGER, start.repository.cloned().unwrap_or_default()),
     ]);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.with_extension(NOTE))?;
     file.write_all(compact(&note).as_bytes())?;
@@ -69,6 +74,11 @@ pub(crate) fn create(path: &Path, start: &Start<'_>) -> io::Result<()> {
 pub(crate) fn discard(path: &Path) {
     let _ = fs::remove_dir(path);
     let _ = fs::remove_file(path.with_extension(NOTE));
+}
+
+/// Removes the file that says that the checkout of a repository is complete.
+fn forget_checkout(note: &Path) {
+    let _ = fs::remove_file(note.with_extension(CHECKED_OUT));
 }
 
 /// Removes workspaces of executions that ended at least `keep_ms` ago, and counts them. `remove` deletes a folder tree
@@ -92,6 +102,7 @@ pub fn sweep(
         }
         let workspace = note.with_extension("");
         if !workspace.exists() || remove(&workspace).is_ok() {
+            forget_checkout(&note);
             // The note is removed last, so that a failed removal is retried.
             removed += usize::from(fs::remove_file(&note).is_ok());
         }
@@ -111,7 +122,11 @@ impl UnusedWorkspace {
     /// Removes the workspace. False if that failed; the note stays then, so that it is tried again later.
     pub(crate) fn remove(&self, remove: impl Fn(&Path) -> io::Result<()>) -> bool {
         let workspace = self.note.with_extension("");
-        (!workspace.exists() || remove(&workspace).is_ok()) && fs::remove_file(&self.note).is_ok()
+        if workspace.exists() && remove(&workspace).is_err() {
+            return false;
+        }
+        forget_checkout(&self.note);
+        fs::remove_file(&self.note).is_ok()
     }
 }
 
@@ -241,7 +256,11 @@ mod tests {
 
     fn make(folder: &Path, name: &str, key: &str, detaches: bool) -> PathBuf {
         let path = folder.join(name);
-        create(&path, &Start { organization: "acme", workflow: "w:1", idempotency_key: key, detaches }).unwrap();
+        create(
+            &path,
+            &Start { organization: "acme", workflow: "w:1", idempotency_key: key, detaches, repository: None },
+        )
+        .unwrap();
         path
     }
 
@@ -260,7 +279,8 @@ mod tests {
         let store = store(rows.clone());
         let paths = ["a", "b", "c", "d", "unknown"].map(|key| make(folder.path(), key, key, false));
         fs::write(folder.path().join("unreadable.start"), "{").unwrap();
-        let foreign = Start { organization: "globex", workflow: "w:1", idempotency_key: "a", detaches: false };
+        let foreign =
+            Start { organization: "globex", workflow: "w:1", idempotency_key: "a", detaches: false, repository: None };
         create(&folder.path().join("foreign"), &foreign).unwrap();
         let find = |rows: &[ExecutionRow]| unused_of(&store, folder.path(), ("acme", rows), 9).unwrap();
         assert_eq!(executions(&find(&rows[2..])), [0; 0]);

@@ -12,7 +12,7 @@ use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{
     budget::Usage,
     document::Document,
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     failure::Failure,
     hash::Hash,
     json,
@@ -279,7 +279,7 @@ impl Writing<'_> {
             effect: "agent".into(),
             params: call.params.clone(),
             intent: Hash::of(random(16)?.as_bytes()),
-            key_per_attempt: false,
+            flags: AttemptFlags::default(),
             handed_out_at: now_ms(),
             workspace: None,
             secrets: SecretUses::default(),

@@ -1,7 +1,7 @@
 //! One delivery: a signed request to the endpoint of a subscription, and its result.
 
 use mainspring_kernel::{
-    effect::{Attempt, Outcome},
+    effect::{Attempt, AttemptFlags, Outcome},
     failure::Failure,
     hash::Hash,
     key::ExecutionKey,
@@ -155,7 +155,7 @@ pub(crate) async fn post(app: &App, outgoing: &Outgoing<'_>) -> Result<Delivered
         effect: "http".into(),
         params,
         intent: Hash::of(event.id.as_bytes()),
-        key_per_attempt: false,
+        flags: AttemptFlags::default(),
         handed_out_at: now_ms,
         workspace: None,
         secrets: SecretUses::default(),
