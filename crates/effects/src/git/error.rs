@@ -60,9 +60,9 @@ impl From<GitError> for Failure {
             }
             GitError::Busy => {
                 let message = "the organization resolves too many refs at the same time: try again";
-                (Class::RateLimited, "repository_unavailable", message.into())
+                (Class::RateLimited, "repository_busy", message.into())
             }
-            GitError::Stopped => (Class::Cancelled, "repository_unavailable", "the attempt was canceled".into()),
+            GitError::Stopped => (Class::Unavailable, "repository_unavailable", "the attempt was canceled".into()),
             GitError::Other(failure) => return *failure,
         };
         Failure::new(class, code, message)

@@ -117,7 +117,7 @@ impl InRepository {
         }
         let shared = self.repositories.shared()?;
         let deadline = Instant::now() + shared.timeout;
-        let timed_out = |_| GitError::TimedOut(shared.timeout.as_secs());
+        let timed_out = || GitError::TimedOut(shared.timeout.as_secs());
         let waiting = async {
             let lock = locked(&noted.path).await?;
             Ok::<_, GitError>((lock, shared.checkouts.take(attempt.organization.as_deref()).await))
@@ -125,7 +125,7 @@ impl InRepository {
         let _held = tokio::select! {
             biased;
             () = stop.requested() => return Err(GitError::Stopped),
-            held = timeout_at(deadline, waiting) => held.map_err(timed_out)??,
+            held = timeout_at(deadline, waiting) => held.map_err(|_| timed_out())??,
         };
         if done.exists() {
             return Ok(());
@@ -135,7 +135,7 @@ impl InRepository {
         let pack = tokio::select! {
             biased;
             () = stop.requested() => return Err(GitError::Stopped),
-            pack = timeout_at(deadline, shared.pack(&pinned, attempt, noted)) => pack.map_err(timed_out)??,
+            pack = timeout_at(deadline, shared.pack(&pinned, attempt, noted)) => pack.map_err(|_| timed_out())??,
         };
         empty(&workspace).await?;
         let checkout = Checkout {
@@ -149,7 +149,7 @@ impl InRepository {
         if let Err(error) = checkout.run(pack, stop).await {
             // The files of a refused commit take no space until the execution ends.
             let _ = empty(&workspace).await;
-            return Err(error);
+            return Err(if let GitError::TimedOut(_) = error { timed_out() } else { error });
         }
         let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&done);
         written.map(drop).map_err(|error| GitError::Unavailable(format!("the checkout cannot be recorded: {error}")))

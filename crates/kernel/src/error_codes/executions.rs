@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::failure::Class::{self, Cancelled, Failed, Internal, Invalid, Policy, RateLimited, Timeout, Unavailable};
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 130] = [
+pub(super) static CODES: [ErrorCode; 131] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -314,6 +314,12 @@ pub(super) static CODES: [ErrorCode; 130] = [
     )
     .with_example("repositories: {hosts: [github.com]}"),
     execution(
+        "repository_busy",
+        RateLimited,
+        "The organization resolves as many refs at the same time as it may.",
+        "Repeat the start.",
+    ),
+    execution(
         "repository_not_found",
         Invalid,
         "The repository, the ref or the commit does not exist, or the credential does not show it.",
@@ -334,7 +340,7 @@ pub(super) static CODES: [ErrorCode; 130] = [
     execution(
         "repository_unavailable",
         Unavailable,
-        "The remote, or the disk of this node, cannot serve the repository at this time.",
+        "The remote or this node cannot provide the repository now.",
         "Repeat the step.",
     ),
     execution("bash_missing_workspace", Invalid, "The workspace cannot be entered.", "Restore the folder."),

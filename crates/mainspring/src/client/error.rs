@@ -32,11 +32,12 @@ pub(crate) enum Kind {
 
 /// Error codes of the API with exit code, class and help. Other codes, which a newer server may send, are
 /// classified by the HTTP status.
-const PROBLEMS: [(&str, Exit, Class, &str); 21] = [
+const PROBLEMS: [(&str, Exit, Class, &str); 22] = [
     ("VALIDATION_ERROR", Exit::BadInput, Class::Invalid, ""),
     ("INVALID_DEFINITION", Exit::BadInput, Class::Invalid, ""),
     ("NOT_FOUND", Exit::BadInput, Class::Invalid, ""),
     ("PAYLOAD_TOO_LARGE", Exit::BadInput, Class::Invalid, "pass large data in files"),
+    ("REPOSITORY_UNRESOLVED", Exit::BadInput, Class::Invalid, ""),
     (
         "UNAUTHORIZED",
         Exit::Contract,
