@@ -14210,7 +14210,7 @@ export interface components {
          * @description Machine-readable error code.
          * @enum {string}
          */
-        Code: "VALIDATION_ERROR" | "INVALID_DEFINITION" | "UNAUTHORIZED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "REQUEST_TIMEOUT" | "CONFLICT" | "WORKFLOW_RUNTIME_DISABLED" | "WORKFLOW_DISABLED" | "TRIGGER_DISABLED" | "TRIGGER_OWNER_REMOVED" | "INVALID_RESUME_TOKEN" | "PRECONDITION_FAILED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "RATE_LIMITED" | "NOT_AVAILABLE" | "MODEL_FAILED" | "INTERNAL_ERROR" | "UNAVAILABLE";
+        Code: "VALIDATION_ERROR" | "INVALID_DEFINITION" | "UNAUTHORIZED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "REQUEST_TIMEOUT" | "CONFLICT" | "WORKFLOW_RUNTIME_DISABLED" | "WORKFLOW_DISABLED" | "TRIGGER_DISABLED" | "TRIGGER_OWNER_REMOVED" | "INVALID_RESUME_TOKEN" | "PRECONDITION_FAILED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "REPOSITORY_UNRESOLVED" | "RATE_LIMITED" | "NOT_AVAILABLE" | "MODEL_FAILED" | "INTERNAL_ERROR" | "UNAVAILABLE";
         /** @description Result of an input. */
         CommandResult: {
             /** @description Execution, as in `/api/executions/{id}`. */
@@ -14543,6 +14543,7 @@ export interface components {
             enabled?: boolean | null;
             /** @description Display name. */
             name?: string | null;
+            repository?: components["schemas"]["RepositoryContext"] | null;
             /** @description Human-readable id, unique among the member's workflows; null to clear it. */
             slug?: string | null;
             /** @description Tags for searches; null to clear them. */
@@ -14668,7 +14669,7 @@ export interface components {
             query?: Record<string, unknown> | null;
         };
         /** @description An execution with all details. */
-        ExecutionBody: components["schemas"]["ExecutionSummary"] & components["schemas"]["ExecutionChanges"] & components["schemas"]["IncludedParts"] & {
+        ExecutionBody: components["schemas"]["ExecutionSummary"] & components["schemas"]["ExecutionChanges"] & components["schemas"]["PinnedAtStart"] & components["schemas"]["IncludedParts"] & {
             /** @description All open approvals, including those of child executions. Each has `id` and `decideUrl`, as in `/api/approvals`. */
             approvals: Record<string, unknown>[];
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
@@ -14683,12 +14684,6 @@ export interface components {
             requiresApproval?: Record<string, unknown> | null;
             /** @description Resume token of the first open approval, for callers who may decide; null otherwise. */
             resumeToken?: string | null;
-            /**
-             * @description The rollout that chose its definition: `{id, version, percent, bucket}`, `version` being `candidate` or `stable`. The
-             *     bucket is a hash of the key of the start, 0 to 9999; the candidate has those below the percentage. Null if the
-             *     workflow had no rollout.
-             */
-            rollout?: Record<string, unknown> | null;
             /** @description Metadata of the trigger; null for child executions. */
             triggerMetadata?: Record<string, unknown> | null;
             /**
@@ -15198,6 +15193,7 @@ export interface components {
             enabled?: boolean | null;
             /** @description Display name. */
             name: string;
+            repository?: components["schemas"]["RepositoryContext"] | null;
             /** @description Paths into the event by the names of variables: `$.pr.number`, or JSONPath (RFC 9535). */
             variableMapping?: {
                 [key: string]: string;
@@ -15271,6 +15267,21 @@ export interface components {
          * @enum {string}
          */
         Permission: "workflows:read" | "workflows:write" | "proposals:write" | "executions:read" | "executions:start" | "executions:control" | "scripts:run" | "executions:repair" | "executions:erase" | "executions:report" | "approvals:decide" | "members:read" | "members:write" | "tokens:own" | "secrets:read" | "secrets:write" | "audit:read" | "organization:read" | "organization:write" | "installation:write";
+        /** @description The choices of the start that hold for the whole execution. */
+        PinnedAtStart: {
+            /** @description Commit of its repository, as the ref was at the start; null without one. */
+            commitSha?: string | null;
+            /** @description Full name of the ref of its repository, such as `refs/heads/main`; null without one. */
+            ref?: string | null;
+            /**
+             * @description The rollout that chose its definition: `{id, version, percent, bucket}`, `version` being `candidate` or `stable`. The
+             *     bucket is a hash of the key of the start, 0 to 9999; the candidate has those below the percentage. Null if the
+             *     workflow had no rollout.
+             */
+            rollout?: Record<string, unknown> | null;
+            /** @description Name of its repository, such as `acme/app`; null without one. */
+            sourceRepoFullName?: string | null;
+        };
         /** @description Bounds of an execution. Bounds in the definition's `constraints` cannot be exceeded. */
         PolicyBody: {
             /**
@@ -15527,6 +15538,34 @@ export interface components {
             /** @description Steps of an ended execution; any JSON value. */
             steps?: unknown;
         };
+        /** @description The repository that a workflow or a trigger names. Its commit is resolved and pinned when an execution starts. */
+        RepositoryContext: {
+            credential?: components["schemas"]["RepositoryCredential"] | null;
+            /** @description Instead of `url`: name at the first permitted host, such as `acme/app`. */
+            fullName?: string | null;
+            /** @description Branch, tag, full ref such as `refs/heads/main`, or commit; default: the default branch. */
+            ref?: string | null;
+            /** @description Triggers only, instead of `ref`: the path of the ref or commit in the event, such as `$.pull_request.head.sha`. */
+            refFrom?: string | null;
+            /** @description HTTPS address at a host that the operator permits: `https://github.com/acme/app.git`. */
+            url?: string | null;
+        };
+        /** @description The secret with which a repository is read. */
+        RepositoryCredential: {
+            /** @description Name of the secret, whose value is a token or a password. */
+            secret: string;
+            /** @description User of the basic authentication; default `x-access-token`. */
+            user?: string | null;
+        };
+        /** @description The repository that a manual start names. It completes what trigger and workflow leave open, and has no credential. */
+        RequestedRepository: {
+            /** @description Instead of `url`: name at the first permitted host, such as `acme/app`. */
+            fullName?: string | null;
+            /** @description Branch, tag, full ref or commit, if neither trigger nor workflow names one. */
+            ref?: string | null;
+            /** @description HTTPS address at a host that the operator permits, if neither trigger nor workflow names a repository. */
+            url?: string | null;
+        };
         /**
          * @description The response of a delivery that starts an execution.
          * @enum {string}
@@ -15669,6 +15708,7 @@ export interface components {
             input?: unknown;
             /** @description Custom metadata of the trigger; an object. */
             metadata?: Record<string, unknown> | null;
+            repository?: components["schemas"]["RequestedRepository"] | null;
             runtime?: components["schemas"]["Runtime"] | null;
             /** @description `@vars`: an object. */
             variables?: Record<string, unknown> | null;
@@ -15683,6 +15723,7 @@ export interface components {
              */
             clientRequestId?: string | null;
             event?: components["schemas"]["EventBody"] | null;
+            repository?: components["schemas"]["RequestedRepository"] | null;
             /** @description Variables, which take precedence over mapped ones; an object. */
             variables?: Record<string, unknown> | null;
         };
@@ -16320,6 +16361,7 @@ export interface components {
             id: string;
             /** @description Display name. */
             name: string;
+            repository?: components["schemas"]["RepositoryContext"] | null;
             /** @description `manual`, `webhook` or `schedule`. */
             type: string;
             /** @description Time of the last change, RFC 3339. */
@@ -16344,6 +16386,7 @@ export interface components {
             enabled?: boolean | null;
             /** @description Display name. */
             name?: string | null;
+            repository?: components["schemas"]["RepositoryContext"] | null;
             /** @description Paths into the event by the names of variables; null for none. */
             variableMapping?: {
                 [key: string]: string;
@@ -16492,7 +16535,7 @@ export interface components {
          * @enum {string}
          */
         WhileRunning: "pin" | "strict" | "drain" | "migrate";
-        /** @description A complete workflow to save. Omitted fields are cleared, except `version` and `enabled`. */
+        /** @description A complete workflow to save. Omitted fields are cleared, except `version`, `enabled` and `repository`. */
         Whole: {
             /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it. */
             data: Record<string, unknown> | string;
@@ -16504,6 +16547,7 @@ export interface components {
             id?: string | null;
             /** @description Display name; default: the slug or the id. */
             name?: string | null;
+            repository?: components["schemas"]["RepositoryContext"] | null;
             /** @description Human-readable id, unique among the member's workflows. */
             slug?: string | null;
             /** @description Tags for searches. */
@@ -16529,6 +16573,7 @@ export interface components {
             id: string;
             /** @description Display name. */
             name: string;
+            repository?: components["schemas"]["RepositoryContext"] | null;
             rollout?: components["schemas"]["ActiveRolloutBody"] | null;
             /** @description Human-readable id, unique among the member's workflows. */
             slug?: string | null;

@@ -140,7 +140,7 @@ pub(crate) fn begin(
     change.puts.insert(0, repository.put(&id, &body, stored.version)?);
     let after = Stored { id, version: stored.version + 1, body };
     change.puts.extend(rows(app, caller, &after, (proposal, tried), new)?);
-    change.audit.push(entry(caller, "workflow.rollout_begin", &after.id, detail(caller, proposal, &after.body, new)));
+    change.audit.push(entry(caller, "workflow.rollout_begin", &after.id, detail(proposal, &after.body, new)));
     Ok((change, Saved { stored: after, warnings, ends_drain: false }))
 }
 
@@ -173,7 +173,7 @@ fn rows(
     Ok(puts)
 }
 
-fn detail(caller: &Caller, proposal: &str, workflow: &Workflow, new: &NewRollout) -> Value {
+fn detail(proposal: &str, workflow: &Workflow, new: &NewRollout) -> Value {
     let plan = serde_json::to_string(&new.plan).unwrap_or_default();
     let plan = serde_json::from_str::<Data>(&plan).unwrap_or_default().0;
     let candidate = workflow.rollout.as_ref().map(|active| &active.candidate);

@@ -78,7 +78,7 @@ pub(crate) fn end(
             false => Workflow { rollout: None, updated_at: now_ms(), ..workflow.body.clone() },
         };
         change.puts.push(repository.put(&workflow.id, &after, workflow.version)?);
-        change.audit.push(entry(caller, action(decision), &workflow.id, detail(caller, &rollout, decision, &both)));
+        change.audit.push(entry(caller, action(decision), &workflow.id, detail(&rollout, decision, &both)));
         let ended = RolloutEnd {
             status: decision.status,
             by: caller.user.clone(),
@@ -105,7 +105,7 @@ fn action(decision: &Decision) -> &'static str {
     if decision.is_promotion() { "workflow.rollout_promote" } else { "workflow.rollout_abort" }
 }
 
-fn detail(caller: &Caller, stored: &Stored<Rollout>, decision: &Decision, both: &BothFigures) -> Value {
+fn detail(stored: &Stored<Rollout>, decision: &Decision, both: &BothFigures) -> Value {
     let rollout = &stored.body;
     let id = stored.id.split_once('/').map_or(stored.id.as_str(), |(_, id)| id);
     let detail = [
