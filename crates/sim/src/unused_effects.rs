@@ -49,7 +49,7 @@ pub(crate) fn unused_effects(fixture: &Fixture, finished: Option<&Finished>, cas
 }
 
 /// Returns a line about scripted calls of tools that the agent does not list, unless the case expects their failure. The
-/// agent goes on after such a call, so a misspelled name would leave the case green.
+/// agent continues after such a call, so a misspelled name would leave the case green.
 pub(crate) fn unlisted_tools(finished: Option<&Finished>, expect: &Expect) -> Option<String> {
     let finished = finished?;
     let is_expected = |name: &str| expect.steps.get(name).is_some_and(|step| step.status == Some(Status::Failed));
