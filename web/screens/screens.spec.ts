@@ -83,6 +83,7 @@ test('the documentation has a picture of each main page', async ({ page, server 
   await page.keyboard.press('Control+a');
   await page.keyboard.insertText(RELEASE.trimStart().replace('artifact: "@build', 'artifact: "@biuld'));
   await expect(page.getByText(/\d errors?/)).toBeVisible();
+  await expect(page.locator('.react-flow__node').filter({ hasText: 'publish' })).toBeVisible();
   await page.keyboard.press('Control+Home');
   await take(page, 'editor');
 
