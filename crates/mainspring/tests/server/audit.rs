@@ -115,7 +115,8 @@ fn the_log_has_an_entry_for_each_change_and_for_each_credential() {
     let last: Vec<_> = last.map(|entry| (entry.get("action").unwrap(), entry.get("detail").unwrap())).collect();
     let by = last[0].1.get("by").unwrap();
     let said = |action: &str, fields: &[(&str, Value)]| {
-        let detail = fields.iter().cloned().chain([("by", by.clone())]);
+        // The owner of the installation has created the organization with the token of its owner.
+        let detail = fields.iter().cloned().chain([("by", by.clone()), ("madeBy", "owner".into())]);
         (Value::from(action), Value::map(detail))
     };
     let limits = |limit: Value| ("limits", Value::map([("perWorkflow", limit)]));
