@@ -1,5 +1,7 @@
 //! Explanations: a topic with its keys and an example, a key with its positions, or an error code.
 
+use std::sync::LazyLock;
+
 use mainspring_kernel::{
     definition::{Notation, keys, meant},
     error_codes::{self, ErrorCode, Origin},
@@ -25,22 +27,25 @@ pub struct Explanation {
     pub codes: Vec<&'static ErrorCode>,
 }
 
+/// The language, which is read from its schema once.
+static LANGUAGE: LazyLock<Language> = LazyLock::new(Language::default);
+
 /// Explains a topic, a step type, a key or an error code. For an unknown name, returns the most similar known one.
 pub fn explain(query: &str) -> Result<Explanation, Option<String>> {
-    let language = Language::default();
+    let language: &Language = &LANGUAGE;
     let query = query.trim().trim_start_matches('@');
     if let Some(topic) = topic(query) {
         let name = topic.name.to_string();
-        let sections = sections_of(topic.name, &language);
+        let sections = sections_of(topic.name, language);
         return Ok(Explanation { name, topic: Some(topic), sections, codes: error_codes::find(query) });
     }
     let codes = error_codes::find(query);
     if !codes.is_empty() {
         return Ok(Explanation { name: query.into(), topic: None, sections: Vec::new(), codes });
     }
-    let sections = places_of(query, &language);
+    let sections = places_of(query, language);
     if sections.is_empty() {
-        return Err(similar(query, &language));
+        return Err(similar(query, language));
     }
     Ok(Explanation { name: query.into(), topic: None, sections, codes })
 }

@@ -5,6 +5,7 @@ pub(crate) mod api_text;
 pub mod body;
 pub(crate) mod client_address;
 pub(crate) mod connections;
+pub(crate) mod description_texts;
 pub(crate) mod extract;
 pub(crate) mod html;
 pub(crate) mod open_requests;

@@ -66,7 +66,7 @@ use crate::{
         policy::RoutePolicies,
     },
     http::{
-        api_docs, api_text,
+        description_texts::DescriptionTexts,
         html::{STYLE_PATH, page_of, style},
         problem::{Code, Problem, ProblemBody},
         request_bodies::BODY_BYTES_MAX,
@@ -146,21 +146,15 @@ pub fn description() -> Description {
 /// Builds the router of a server, with its middleware.
 pub fn router(app: App) -> Router {
     let description = description();
-    // All requests share one serialized description.
-    let text = Bytes::from(description.to_pretty_json().unwrap_or_default());
     let _ = app.policies.set(RoutePolicies::of(&description));
     let counted = || middleware::from_fn_with_state(app.clone(), rate_limit);
-    let page = api_docs::page(&description, &app.settings.base).document("The API of Mainspring");
-    let tags = api_text::by_tag(&description).into_iter().map(|(tag, part)| (tag, Bytes::from(part)));
-    let tags: Arc<BTreeMap<String, Bytes>> = Arc::new(tags.collect());
-    let for_models = api_text::texts(&description, &app.settings.base);
-    let for_models: BTreeMap<String, Bytes> =
-        for_models.into_iter().map(|(tag, text)| (tag, Bytes::from(text))).collect();
+    let texts = Arc::new(DescriptionTexts::of(description, app.settings.base.clone()));
+    let (whole, parts, page) = (texts.clone(), texts.clone(), texts);
     let described = Router::new()
-        .route("/openapi.json", get(async move |RawQuery(query): RawQuery| openapi(query.as_deref(), text, &tags)))
-        .route("/llms.txt", get(async move |RawQuery(query): RawQuery| llms(query.as_deref(), &for_models)))
+        .route("/openapi.json", get(async move |RawQuery(query): RawQuery| openapi(query.as_deref(), &whole)))
+        .route("/llms.txt", get(async move |RawQuery(query): RawQuery| llms(query.as_deref(), parts.for_models())))
         .route("/definition.schema.json", get(async |RawQuery(query): RawQuery| schema(query.as_deref())))
-        .route("/docs", get(async move || (Extension(Static), page_of(StatusCode::OK, page.clone()))))
+        .route("/docs", get(async move || (Extension(Static), page_of(StatusCode::OK, page.page()))))
         .route(STYLE_PATH, get(style))
         .route_layer(counted());
     let routes = open_api()
@@ -211,12 +205,13 @@ fn unknown_tag<'t>(tags: impl Iterator<Item = &'t String>) -> Response {
 }
 
 /// Returns the whole description, or with `?tag=NAME` the part of one tag.
-fn openapi(query: Option<&str>, whole: Bytes, tags: &BTreeMap<String, Bytes>) -> Response {
+fn openapi(query: Option<&str>, texts: &DescriptionTexts) -> Response {
     let json = [(CONTENT_TYPE, "application/json")];
     let mut pairs = query.unwrap_or_default().split('&');
     let Some(tag) = pairs.find_map(|pair| pair.strip_prefix("tag=")) else {
-        return (Extension(Static), json, whole).into_response();
+        return (Extension(Static), json, texts.whole()).into_response();
     };
+    let tags = texts.tags();
     match tags.get(tag) {
         Some(part) => (Extension(Static), json, part.clone()).into_response(),
         None => unknown_tag(tags.keys()),
@@ -277,6 +272,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::http::api_text;
 
     #[tokio::test]
     async fn a_panic_is_answered() {
