@@ -116,7 +116,7 @@ fn the_log_has_an_entry_for_each_change_and_for_each_credential() {
     let by = last[0].1.get("by").unwrap();
     let said = |action: &str, fields: &[(&str, Value)]| {
         // The owner of the installation has created the organization with the token of its owner.
-        let detail = fields.iter().cloned().chain([("by", by.clone()), ("madeBy", "owner".into())]);
+        let detail = fields.iter().cloned().chain([("by", by.clone()), ("madeBy", "installation/owner".into())]);
         (Value::from(action), Value::map(detail))
     };
     let limits = |limit: Value| ("limits", Value::map([("perWorkflow", limit)]));
