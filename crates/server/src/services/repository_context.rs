@@ -111,7 +111,7 @@ fn check_fields(hosts: &[Host], context: &RepositoryContext, has_event: bool) ->
 
 fn check_credential(RepositoryCredential { secret, user }: &RepositoryCredential) -> Result<()> {
     let reference = SecretReference::read(&Value::map([("secret", secret.as_str().into())]));
-    if !reference.is_some_and(|reference| reference.is_ok()) || secret == SESSION_TOKEN {
+    if reference.is_none_or(|reference| reference.is_err()) || secret == SESSION_TOKEN {
         return Err(Problem::field("repository.credential.secret", "it must be the name of a secret"));
     }
     let is_user = |user: &str| {
