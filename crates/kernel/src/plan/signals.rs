@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use super::{Loop, Over, Plan, Work};
-use crate::{definition::nearest, state::CHILD_EFFECT};
+use crate::definition::nearest;
 
 /// Maximum number of names in a message.
 const LISTED_MAX: usize = 10;
@@ -46,7 +46,7 @@ impl Plan {
     /// True if a step starts other workflows, itself or by the calls of a model.
     fn starts_workflows(&self) -> bool {
         self.steps.iter().any(|step| match &step.work {
-            Work::Effect { effect, .. } => effect == CHILD_EFFECT,
+            Work::Subworkflow { .. } => true,
             Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.workflows().next().is_some(),
             _ => false,
         })
