@@ -165,7 +165,7 @@ fn topics_for_testers_and_operators_are_explained() {
         ("waves", "[[a], [b, c]]"),
         ("4 ways", "inputs_twice"),
         ("needs", "only orders"),
-        ("edges", "ANY edge"),
+        ("edges", "one taken edge is enough"),
         ("http", "unavailable for 503, transient for 425"),
         ("retry_does_not_apply", "Fixed:"),
         ("agent", "list whose items are"),
