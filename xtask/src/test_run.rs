@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
+use std::time::Instant;
 
 /// Most executables at a time: some start several databases and servers.
 const AT_A_TIME_MAX: usize = 4;
@@ -120,11 +121,13 @@ fn run_all(
 
 /// Runs an executable, and shows its output when it has ended.
 fn run_one(executable: &Executable) -> Result<(), String> {
+    let started = Instant::now();
     let (outcome, output) = watch_process(executable.command());
+    let seconds = started.elapsed().as_secs_f64();
     let mut stdout = io::stdout().lock();
     let name = executable.path.file_name().unwrap_or_default().to_string_lossy();
     // A closed terminal does not stop the tests.
-    let _ = writeln!(stdout, "     Running {} {} ({name})", executable.package, executable.target);
+    let _ = writeln!(stdout, "     Running {} {} ({name}), {seconds:.1} s", executable.package, executable.target);
     let _ = stdout.write_all(&output);
     outcome
 }
