@@ -13,7 +13,7 @@ use mainspring_effects::{Executors, LiveProgress, partial::PartialTexts};
 use mainspring_kernel::{
     input::Input, instance::Instance, key::ExecutionKey, plan::Decision, state::State, value::Value,
 };
-use mainspring_store::{AuditEntry, Fence, Store, StoreError, partition_of, sqlite::SqliteStore};
+use mainspring_store::{AuditEntry, Fence, SealedStore, Store, StoreError, partition_of, sqlite::SqliteStore};
 use rustix::process::{Resource, getrlimit};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -40,7 +40,7 @@ use crate::{
     options::{ClusterOptions, EngineOptions, EngineResources, EngineScope},
     period_budgets::{EffectiveBudget, PeriodBudgets, merged},
     receipts::{Signer, this_process},
-    resume_token,
+    resource_seals, resume_token,
     shard::{CommittedFrame, Event, Keys, NewExecution, Pending, PendingInput, Reply, Shard, ShardError, Ticket},
     start_request::{StartRequest, row},
 };
@@ -112,6 +112,8 @@ impl Engine {
         let node = member.as_ref().map(|member| format!("/{}", member.name())).unwrap_or_default();
         let signer = Signer::new(&key, &format!("{}{node}", this_process()))?;
         inbox::seal_older(&store, &key, inbox::Unsealed::OfThisUpgrade)?;
+        resource_seals::seal_older(&*store, &key, inbox::Unsealed::OfThisUpgrade)?;
+        let store = SealedStore::over(store, key);
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;
         let mut shard = Shard::new(leases, Keys { sealing: key, salting }, IDLE_BYTES_MAX);

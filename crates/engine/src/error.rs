@@ -40,6 +40,8 @@ pub enum EngineError {
     Store(StoreError),
     /// So many inbox messages have no seal, and it is not proven that they precede an upgrade.
     Unsealed(usize),
+    /// So many resources have no seal, and it is not proven that they precede an upgrade.
+    UnsealedResources(usize),
     /// A journal cannot be read.
     Load(LoadError),
     /// No such execution exists.
@@ -85,6 +87,12 @@ impl fmt::Display for EngineError {
                 "inbox messages have no seal ({count}), and nothing says that they are of the release before an upgrade: where another \
                  process upgrades the store now, try again; where an upgrade was broken off, `mainspring upgrade --accept-unsealed` \
                  takes them in; else somebody has changed the store"
+            ),
+            Self::UnsealedResources(count) => write!(
+                out,
+                "resources (members, tokens, workflows, …) have no seal ({count}), and nothing proves that an older release wrote \
+                 them. If another process upgrades the store now, try again. If an upgrade was interrupted, `mainspring upgrade \
+                 --accept-unsealed` accepts them. Otherwise something other than Mainspring has changed the store"
             ),
             Self::Load(error) => error.fmt(out),
             Self::NoSuchExecution => out.write_str("there is no such execution"),

@@ -34,6 +34,7 @@ pub mod period_budgets;
 pub mod progress;
 pub mod quarantine;
 pub mod receipts;
+pub mod resource_seals;
 pub mod resume_token;
 pub mod shard;
 pub mod start_request;

@@ -110,6 +110,7 @@ impl From<EngineError> for CliError {
             EngineError::NotEnded => Self::contract("not_ended", message),
             EngineError::NoSuchStep(_) => Self::bad_input("no_such_step", message),
             EngineError::Unsealed(_) => Self::internal("unsealed_messages", message),
+            EngineError::UnsealedResources(_) => Self::internal("unsealed_resources", message),
             EngineError::DirInUse { .. } => Self::internal("folder_in_use", message),
             EngineError::Folder { .. } => Self::bad_input("folder_unusable", message),
             EngineError::Key { .. } | EngineError::OtherKey { .. } => Self::internal("key_unusable", message),

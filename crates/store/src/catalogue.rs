@@ -30,10 +30,16 @@ pub trait Catalogue: Audit + Budgets {
     /// bytes of their bodies.
     fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError>;
 
+    /// Returns resources of all kinds and organizations, sorted by kind, organization and id, after the given one.
+    fn all_resources(&self, after: Option<&ResourceId>, limit: ReadLimit) -> Result<Vec<ResourceRow>, StoreError>;
+
     /// Applies a change, all or nothing. Durable when it returns [`ChangeOutcome::Done`]. A key longer than [`ID_BYTES_MAX`]
     /// bytes is [`StoreError::Unavailable`].
     fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError>;
 }
+
+/// Kind, organization and id of a resource.
+pub type ResourceId = (String, String, String);
 
 /// A resource of the catalogue. Kind, organization and id together identify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +56,13 @@ pub struct ResourceRow {
     pub keys: Vec<ResourceKey>,
     /// All other data, in the format of its kind.
     pub body: Vec<u8>,
+}
+
+impl ResourceRow {
+    /// Kind, organization and id.
+    pub fn resource_id(&self) -> ResourceId {
+        (self.kind.clone(), self.organization.clone(), self.id.clone())
+    }
 }
 
 /// Another name of a resource.

@@ -192,6 +192,16 @@ macro_rules! forward_method {
             self.$field.inbox(partitions, after, limit)
         }
     };
+    ($field:ident, has_unsealed_resources) => {
+        fn has_unsealed_resources(&self) -> bool {
+            self.$field.has_unsealed_resources()
+        }
+    };
+    ($field:ident, seals_resources) => {
+        fn seals_resources(&self) -> bool {
+            self.$field.seals_resources()
+        }
+    };
     ($field:ident, is_of_unsealed_format) => {
         fn is_of_unsealed_format(&self) -> bool {
             self.$field.is_of_unsealed_format()

@@ -29,6 +29,7 @@ pub mod postgres;
 pub mod prelude;
 mod read_limit;
 mod rows;
+mod sealed;
 pub mod sqlite;
 mod store;
 
@@ -48,4 +49,5 @@ pub use journal::*;
 pub use membership::*;
 pub use read_limit::*;
 pub use rows::*;
+pub use sealed::*;
 pub use store::*;

@@ -318,4 +318,8 @@ impl Store for MemoryStore {
     fn is_of_unsealed_format(&self) -> bool {
         self.state().is_of_unsealed_format
     }
+
+    fn has_unsealed_resources(&self) -> bool {
+        self.state().is_of_unsealed_format
+    }
 }

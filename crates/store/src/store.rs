@@ -36,4 +36,14 @@ pub trait Store: Journal + Inbox + Membership + Executions {
     fn is_of_unsealed_format(&self) -> bool {
         false
     }
+
+    /// Returns true if this process has upgraded the store from a format whose resources had no seals.
+    fn has_unsealed_resources(&self) -> bool {
+        false
+    }
+
+    /// Returns true if its catalogue seals resources: [`SealedStore`](crate::SealedStore).
+    fn seals_resources(&self) -> bool {
+        false
+    }
 }

@@ -148,5 +148,5 @@ impl Executions for Hooked {
 }
 
 impl Store for Hooked {
-    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent);
+    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent, seals_resources);
 }

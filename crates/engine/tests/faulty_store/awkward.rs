@@ -131,5 +131,5 @@ impl Executions for Awkward {
 }
 
 impl Store for Awkward {
-    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent);
+    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent, seals_resources);
 }

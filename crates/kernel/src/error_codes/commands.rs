@@ -283,6 +283,12 @@ pub(super) static CODES: [ErrorCode; 131] = [
         "The inbox has messages that this installation did not seal.",
         "Find out who writes to the store.",
     ),
+    command(
+        "unsealed_resources",
+        40,
+        "Resources of a server (members, tokens, workflows, …) have no seal of this installation.",
+        "Find out who writes to the store.",
+    ),
     command("backup_failed", 40, "The backup could not be written.", "See the reason in the message."),
     command(
         "backup_unproved",

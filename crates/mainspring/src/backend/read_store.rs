@@ -6,7 +6,7 @@ use mainspring_effects::{sandbox::Profiles, shell::contain::Scripts};
 use mainspring_engine::{Engine, EngineError, EngineScope, journal_loader::Loader, keys, start_request::is_child};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_server::services::stored_secrets::StoredSecrets;
-use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
+use mainspring_store::{ExecutionRow, Filter, SealedStore, Store, sqlite::SqliteStore};
 
 use crate::{
     context::Global,
@@ -73,6 +73,7 @@ pub(crate) fn open_read_only(global: &Global) -> Result<ReadStore, CliError> {
             (store, key)
         }
     };
+    let store = SealedStore::over(store, key);
     let loader = Loader::new(store.clone(), key);
     Ok(ReadStore { location, store, loader, key })
 }

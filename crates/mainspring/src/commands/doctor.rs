@@ -32,7 +32,7 @@ use mainspring_server::{
     http::problem::Problem,
     resources::{Organization, repository::Repository},
 };
-use mainspring_store::{Inspection, Store, StoreError, sqlite::Stamp};
+use mainspring_store::{Inspection, SealedStore, Store, StoreError, sqlite::Stamp};
 
 use self::check::{Check, Report};
 use crate::{
@@ -92,6 +92,8 @@ impl Contents {
     fn organizations(&self) -> Option<Result<Vec<String>, StoreError>> {
         let Self::Store(store) = self else { return None };
         let read = || {
+            // `integrity` checks the seals.
+            let store = SealedStore::without_key(store.clone());
             let found =
                 Repository::of(store.catalogue(), "").all::<Organization>(None).map(|held| held.map(|held| held.id));
             let ids: Result<Vec<String>, Problem> = found.collect();

@@ -6,6 +6,7 @@ use mainspring_server::services::{
     bootstrap,
     issue_token::{NewToken, issue},
 };
+use mainspring_store::SealedStore;
 
 use crate::{
     context::Context,
@@ -41,6 +42,7 @@ pub(crate) fn token(token: &Token, context: &Context) -> Result<Exit, CliError> 
     }
     let store = location.store()?;
     let key = location.key(&*store)?;
+    let store = SealedStore::over(store, key);
     let by = paths::user();
     let new = NewToken {
         organization: &token.organization,

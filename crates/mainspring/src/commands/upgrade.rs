@@ -6,6 +6,7 @@ use clap::Args;
 use mainspring_engine::{
     EngineError,
     inbox::{Unsealed, seal_older},
+    resource_seals,
 };
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_store::{Store, sqlite::SqliteStore};
@@ -25,17 +26,17 @@ use crate::{
 /// upgrade it at their start; other commands never do.
 #[derive(Debug, Args)]
 pub(crate) struct Upgrade {
-    /// Accept unsealed inbox messages as those of the older release. Use it only after an interrupted upgrade: everyone
-    /// with write access to the store can insert such messages
+    /// Accept unsealed inbox messages and resources as those of the older release. Use it only after an interrupted
+    /// upgrade: everyone with write access to the store can insert such messages, members and tokens
     #[arg(long)]
     accept_unsealed: bool,
 }
 
-/// Upgrades the store, and seals the inbox messages of the older release.
+/// Upgrades the store, and seals the inbox messages and the resources of the older release.
 pub(crate) fn upgrade(upgrade: &Upgrade, context: &Context) -> Result<Exit, CliError> {
     let unsealed = if upgrade.accept_unsealed { Unsealed::Accepted } else { Unsealed::OfThisUpgrade };
     let location = StoreLocation::of(&context.global)?;
-    let sealed = match &location {
+    let (messages, resources) = match &location {
         StoreLocation::Folder(home) => {
             if !home.journal().exists() {
                 return Err(no_executions(&location));
@@ -45,23 +46,34 @@ pub(crate) fn upgrade(upgrade: &Upgrade, context: &Context) -> Result<Exit, CliE
             // The lock excludes other processes from here on.
             let held = home.hold(&key)?;
             let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?);
-            let sealed = seal_older(&store, &key, unsealed)?;
+            let sealed = seal_all(&store, &key, unsealed)?;
             drop(held);
             sealed
         }
         StoreLocation::Shared(_) => {
             let store = location.store_for_engine()?;
             let key = location.key(&*store)?;
-            seal_older(&store, &key, unsealed)?
+            seal_all(&store, &key, unsealed)?
         }
     };
     if context.global.json {
-        print_out!("{}", compact(&Value::map([("ok", true.into()), ("messagesSealed", (sealed as u64).into())])));
+        let (messages, resources) = (messages as u64, resources as u64);
+        let sealed = [("messagesSealed", Value::from(messages)), ("resourcesSealed", resources.into())];
+        print_out!("{}", compact(&Value::map([("ok", Value::from(true))].into_iter().chain(sealed))));
     } else {
         context.terminal.note("the store has the format of this release");
-        if sealed > 0 {
-            context.terminal.note(&format!("inbox messages of the older release that count: {sealed}"));
+        if messages > 0 {
+            context.terminal.note(&format!("sealed inbox messages of the older release: {messages}"));
+        }
+        if resources > 0 {
+            context.terminal.note(&format!("sealed resources of the older release: {resources}"));
         }
     }
     Ok(Exit::Fine)
+}
+
+/// Returns the numbers of sealed messages and resources.
+fn seal_all(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) -> Result<(usize, usize), EngineError> {
+    let messages = seal_older(store, key, unsealed)?;
+    Ok((messages, resource_seals::seal_older(&**store, key, unsealed)?))
 }

@@ -3,11 +3,12 @@
 
 use std::fs;
 
+use mainspring_engine::keys;
 use mainspring_kernel::{
     json,
     value::{Map, Value},
 };
-use mainspring_store::{Catalogue, Change, ChangeOutcome, Put, ResourceRow, sqlite::SqliteStore};
+use mainspring_store::{Catalogue, Change, ChangeOutcome, Put, ResourceRow, seal_resource, sqlite::SqliteStore};
 
 use super::{
     client::{Client, Reply},
@@ -250,8 +251,9 @@ fn a_failed_approver_lookup_saves_nothing() {
     assert_eq!(server.stop(), Some(0));
     let store = SqliteStore::open(&folder.path().join("data/journal.db")).unwrap();
     let bob = store.resource("member", "default", "bob").unwrap().unwrap();
-    let (expected, body) = (bob.version, b"{".to_vec());
-    let puts = vec![Put { resource: ResourceRow { version: expected + 1, body, ..bob }, expected }];
+    let key = keys::load(&folder.path().join(".config/mainspring/key")).unwrap();
+    let (expected, broken) = (bob.version, ResourceRow { body: b"{".to_vec(), ..bob });
+    let puts = vec![Put { resource: ResourceRow { body: seal_resource(&key, &broken), ..broken }, expected }];
     assert_eq!(store.change(&Change { puts, ..Change::default() }), Ok(ChangeOutcome::Done));
     drop(store);
     let server = Server::start(folder.path());

@@ -71,7 +71,7 @@ impl EventQueue for CrowdedStore {
 
 impl Store for CrowdedStore {
     mainspring_store::forward!(store: catalogue, metadata, put_metadata_if_absent, can_read_inline);
-    mainspring_store::forward!(store: is_of_unsealed_format);
+    mainspring_store::forward!(store: is_of_unsealed_format, has_unsealed_resources, seals_resources);
 
     fn event_queue(&self) -> &dyn EventQueue {
         self

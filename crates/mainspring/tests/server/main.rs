@@ -57,6 +57,7 @@ mod reach;
 mod refused;
 mod repositories;
 mod repository;
+mod resource_seals;
 mod rollout_decisions;
 mod rollouts;
 mod runners;

@@ -14,7 +14,11 @@ use std::{
 };
 
 use mainspring_kernel::{json, value::Value};
-use mainspring_store::postgres::server as postgres;
+use mainspring_store::{
+    Store,
+    postgres::{PostgresStore, server as postgres},
+    sqlite::SqliteStore,
+};
 use tempfile::TempDir;
 
 use super::{client::Client, support::MAINSPRING};
@@ -267,6 +271,14 @@ impl Place {
     /// The path of the installation's key.
     pub(crate) fn key_file(&self) -> std::path::PathBuf {
         self.folder.path().join(".config/mainspring/key")
+    }
+
+    /// The store, for a program that can write to it and does not have the key. A server has created it.
+    pub(crate) fn raw_store(&self) -> Box<dyn Store> {
+        match &self.address {
+            Some(address) => Box::new(PostgresStore::open(address).unwrap()),
+            None => Box::new(SqliteStore::open_current(&self.folder.path().join("data/journal.db")).unwrap()),
+        }
     }
 
     pub(crate) fn start(&self) -> Server {

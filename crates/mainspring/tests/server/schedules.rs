@@ -33,7 +33,7 @@ use mainspring_server::{
     },
 };
 use mainspring_store::{
-    Change, ChangeOutcome, Filter, Put, ReadLimit, Removal, ResourceQuery, ResourceRow, Store,
+    Change, ChangeOutcome, Filter, Put, ReadLimit, Removal, ResourceQuery, ResourceRow, SealedStore, Store,
     memory::MemoryStore,
     postgres::{PostgresStore, server as postgres},
 };
@@ -178,13 +178,13 @@ impl Nodes {
     pub(super) fn rows(&self, kind: &str, organization: &str) -> Vec<ResourceRow> {
         let (kind, organization, limit) = (kind.into(), organization.into(), ReadLimit::of(10_000));
         let query = ResourceQuery { kind, organization, limit, ..ResourceQuery::default() };
-        self.store.catalogue().resources(&query).unwrap()
+        self.sealed_store().catalogue().resources(&query).unwrap()
     }
 
     /// Writes resources over those that are stored, and removes others.
     pub(super) fn overwrite(&self, rows: Vec<ResourceRow>, removed: Vec<ResourceRow>) {
-        let expected =
-            |row: &ResourceRow| self.store.catalogue().resource(&row.kind, &row.organization, &row.id).unwrap();
+        let store = self.sealed_store();
+        let expected = |row: &ResourceRow| store.catalogue().resource(&row.kind, &row.organization, &row.id).unwrap();
         let put = |row: ResourceRow| Put { expected: expected(&row).map_or(0, |stored| stored.version), resource: row };
         let removal = |row: ResourceRow| {
             let ResourceRow { kind, organization, id, version, .. } = row;
@@ -192,7 +192,12 @@ impl Nodes {
         };
         let (puts, removals) = (rows.into_iter().map(put).collect(), removed.into_iter().map(removal).collect());
         let change = Change { puts, removals, ..Change::default() };
-        assert_eq!(self.store.catalogue().change(&change).unwrap(), ChangeOutcome::Done);
+        assert_eq!(store.catalogue().change(&change).unwrap(), ChangeOutcome::Done);
+    }
+
+    /// The store as the servers write it.
+    fn sealed_store(&self) -> Arc<dyn Store> {
+        SealedStore::over(self.store.clone(), KEY)
     }
 
     fn trigger(&self, id: &str) -> Value {

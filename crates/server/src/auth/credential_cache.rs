@@ -15,7 +15,7 @@ use mainspring_engine::{Engine, clock::now_ms};
 use mainspring_kernel::hash::Hash;
 use mainspring_store::{
     Audit, AuditHead, AuditRow, Budgets, Catalogue, Change, ChangeOutcome, LeaseOutcome, LeaseRequest, PeriodAccount,
-    ReadLimit, ResourceQuery, ResourceRow, StoreError, UsageQuery, UsageRow,
+    ReadLimit, ResourceId, ResourceQuery, ResourceRow, StoreError, UsageQuery, UsageRow,
 };
 use tokio::sync::watch;
 
@@ -200,6 +200,10 @@ impl Catalogue for CatalogueWatch {
 
     fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
         self.inner().resources(query)
+    }
+
+    fn all_resources(&self, after: Option<&ResourceId>, limit: ReadLimit) -> Result<Vec<ResourceRow>, StoreError> {
+        self.inner().all_resources(after, limit)
     }
 }
 

@@ -249,6 +249,7 @@ impl From<EngineError> for Problem {
             EngineError::Folder { .. }
             | EngineError::DirInUse { .. }
             | EngineError::Unsealed(_)
+            | EngineError::UnsealedResources(_)
             | EngineError::Key { .. }
             | EngineError::OtherKey { .. } => {
                 let text = "This node cannot use its files. Try again at another node, or inform its operator.";

@@ -5,6 +5,7 @@ use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{
     AuditEntry, Catalogue, Change, ChangeOutcome, Put, ReadLimit, Removal, ResourceKey, ResourceQuery, ResourceRow,
+    SEAL_BYTES,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -100,7 +101,8 @@ impl<'a> Repository<'a> {
         })?;
         let mut page = Page::new(most);
         for item in found {
-            let bytes = item.body.len();
+            // The store counts the seal as well. A smaller sum would take a page that the store has cut for the last one.
+            let bytes = item.body.len() + SEAL_BYTES;
             page.add(read(item)?, bytes);
         }
         Ok(page)

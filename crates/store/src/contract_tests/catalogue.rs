@@ -381,3 +381,40 @@ fn keys_too_long_for_an_index_are_refused_by_every_store() {
     #[cfg(feature = "postgres")]
     check(super::Subject::store(&super::postgres::Postgres::new()));
 }
+
+#[test]
+fn all_resources_are_listed_in_pages_by_every_store() {
+    let check = |store: &dyn Store| {
+        let names = || vec![("by", "u\0", false), ("as", "é", false)];
+        let mut places = ["w o b", "w o a\0", "w o é", "w o Z", "w p a", "wx o a", "v  a", "w o a", "é o a"];
+        let puts = places.map(|at| (at, 0, "", if at == "w o a" { vec![] } else { names() }));
+        let op = CatalogueOp { puts: puts.into(), ..CatalogueOp::default() };
+        assert_eq!(super::op::run(store, &Change(op)), "done");
+        places.sort_by_key(|at| place(at));
+        // Bodies have 5 to 7 bytes: at most three reach the bound.
+        let limits = [(ReadLimit::of(1), 1), (ReadLimit::of(2), 2), (ReadLimit::of(99), 9)];
+        for (limit, most) in limits.into_iter().chain([(ReadLimit { rows: 99, bytes: 13 }, 3)]) {
+            let (mut found, mut after, mut longest) = (Vec::new(), None, 0);
+            loop {
+                let rows = store.catalogue().all_resources(after.as_ref(), limit).unwrap();
+                let Some(last) = rows.last() else { break };
+                after = Some(last.resource_id());
+                longest = longest.max(rows.len());
+                found.extend(rows);
+            }
+            let ids: Vec<_> = found.iter().map(ResourceRow::resource_id).collect();
+            assert_eq!(ids, places.map(place), "{limit:?}");
+            assert_eq!(longest, most, "{limit:?}");
+            for row in found {
+                let names = if row.resource_id() == place("w o a") { 0 } else { 2 };
+                assert_eq!((row.version, row.keys.len()), (1, names), "{row:?}");
+                let (kind, organization, id) = row.resource_id();
+                assert_eq!(store.catalogue().resource(&kind, &organization, &id), Ok(Some(row)));
+            }
+        }
+    };
+    check(&crate::memory::MemoryStore::new());
+    check(super::Subject::store(&super::Sqlite::new()));
+    #[cfg(feature = "postgres")]
+    check(super::Subject::store(&super::postgres::Postgres::new()));
+}

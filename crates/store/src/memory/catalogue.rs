@@ -1,19 +1,16 @@
 //! The resources of a server and its audit log, in maps.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use mainspring_kernel::key::ExecutionKey;
 
 use super::MemoryStore;
 use crate::{
-    AuditEntry, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, EventCursor, Put, ResourceQuery, ResourceRow,
-    StoreError,
+    AuditEntry, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, EventCursor, Put, ReadLimit, ResourceId,
+    ResourceQuery, ResourceRow, StoreError,
     audit::chain,
     catalogue::{check_lengths, in_order},
 };
-
-/// Kind, organization and id.
-type ResourceId = (String, String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct Resources {
@@ -43,7 +40,7 @@ impl Resources {
             new.insert(place, None);
         }
         for Put { resource: item, expected } in &change.puts {
-            let place = place(item);
+            let place = item.resource_id();
             let found = new.get(&place).unwrap_or(&self.items.get(&place).cloned()).as_ref().map(|item| item.version);
             if found.unwrap_or(0) != *expected {
                 return ChangeOutcome::Conflict { id: item.id.clone() };
@@ -53,7 +50,8 @@ impl Resources {
         for Put { resource: item, .. } in &change.puts {
             let names = in_order(&item.keys);
             for name in names.iter().filter(|name| name.is_unique) {
-                let older = self.of(&item.kind, &item.organization).filter(|older| !new.contains_key(&place(older)));
+                let older =
+                    self.of(&item.kind, &item.organization).filter(|older| !new.contains_key(&older.resource_id()));
                 let is_of_kind =
                     |other: &&ResourceRow| other.kind == item.kind && other.organization == item.organization;
                 let mut others = older.chain(new.values().flatten().filter(is_of_kind));
@@ -61,7 +59,10 @@ impl Resources {
                     return ChangeOutcome::KeyTaken { id: item.id.clone(), field: name.field.clone() };
                 }
             }
-            new.insert(place(item), new[&place(item)].clone().map(|item| ResourceRow { keys: names, ..item }));
+            new.insert(
+                item.resource_id(),
+                new[&item.resource_id()].clone().map(|item| ResourceRow { keys: names, ..item }),
+            );
         }
         for (place, item) in new {
             match item {
@@ -86,10 +87,6 @@ impl Resources {
         let end = (kind.to_owned(), format!("{organization}\0"), String::new());
         self.items.range(first..end).map(|(_, item)| item)
     }
-}
-
-fn place(item: &ResourceRow) -> ResourceId {
-    (item.kind.clone(), item.organization.clone(), item.id.clone())
 }
 
 fn carries(item: &ResourceRow, field: &str, value: &str) -> bool {
@@ -126,6 +123,13 @@ impl Catalogue for MemoryStore {
             found.retain(|item| if query.is_descending { item.id < *after } else { item.id > *after });
         }
         Ok(query.limit.take(found.into_iter(), |item| item.body.len()).into_iter().cloned().collect())
+    }
+
+    fn all_resources(&self, after: Option<&ResourceId>, limit: ReadLimit) -> Result<Vec<ResourceRow>, StoreError> {
+        let state = self.state();
+        let rest = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let rows = state.catalogue.items.range::<ResourceId, _>(rest).map(|(_, item)| item);
+        Ok(limit.take(rows, |item| item.body.len()).into_iter().cloned().collect())
     }
 
     fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {

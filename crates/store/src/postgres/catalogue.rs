@@ -17,8 +17,8 @@ use super::{
     writes::{Column, Statement, Writes, column},
 };
 use crate::{
-    Audit, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceKey, ResourceQuery, ResourceRow,
-    StoreError,
+    Audit, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceId, ResourceKey, ResourceQuery,
+    ResourceRow, StoreError,
     catalogue::{check_lengths, in_order},
     sql::integer,
 };
@@ -53,6 +53,10 @@ impl Catalogue for PostgresStore {
         self.with_session(async |session| list(session, query).await)
     }
 
+    fn all_resources(&self, after: Option<&ResourceId>, limit: ReadLimit) -> Result<Vec<ResourceRow>, StoreError> {
+        self.with_session(async |session| all(session, after, limit).await)
+    }
+
     fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
         check_lengths(change)?;
         self.once(Who::Others, async |session| write(session, change).await)
@@ -69,29 +73,29 @@ impl Audit for PostgresStore {
     }
 }
 
-/// Kind, organization and id.
-type ResourceId = (Vec<u8>, Vec<u8>, Vec<u8>);
+/// Kind, organization and id, as stored.
+type RowId = (Vec<u8>, Vec<u8>, Vec<u8>);
 
-fn place(kind: &str, organization: &str, id: &str) -> ResourceId {
+fn place(kind: &str, organization: &str, id: &str) -> RowId {
     (kind.into(), organization.into(), id.into())
 }
 
-fn place_of(item: &ResourceRow) -> ResourceId {
+fn place_of(item: &ResourceRow) -> RowId {
     place(&item.kind, &item.organization, &item.id)
 }
 
 /// A resource that is written, with its version.
-type Coming<'p, 'a> = (&'p ResourceId, u64, &'a ResourceRow);
+type Coming<'p, 'a> = (&'p RowId, u64, &'a ResourceRow);
 
 /// The facts that decide about a change, and its result.
 struct LockedResources<'a> {
     /// The current versions.
-    before: BTreeMap<ResourceId, u64>,
+    before: BTreeMap<RowId, u64>,
     /// The owners of unique names, by kind, organization and the name's key.
-    holders: BTreeMap<ResourceId, Vec<u8>>,
+    holders: BTreeMap<RowId, Vec<u8>>,
     heads: BTreeMap<String, AuditHead>,
     /// The named resources after the change, with their versions.
-    after: BTreeMap<ResourceId, Option<(u64, &'a ResourceRow)>>,
+    after: BTreeMap<RowId, Option<(u64, &'a ResourceRow)>>,
 }
 
 async fn write(session: &Session, change: &Change) -> Result<ChangeOutcome, Fault> {
@@ -127,7 +131,7 @@ impl<'a> LockedResources<'a> {
                 ask(sql!("audit.sql", "audit_heads_lock"), &[&logs]),
             ])
             .await?;
-        let first_three = |found: &Row| -> Result<ResourceId, Fault> {
+        let first_three = |found: &Row| -> Result<RowId, Fault> {
             Ok((columns::column(found, 0)?, columns::column(found, 1)?, columns::column(found, 2)?))
         };
         let before = answers[1].iter().map(|found| Ok((first_three(found)?, columns::number(found, 3)?)));
@@ -137,7 +141,7 @@ impl<'a> LockedResources<'a> {
         Ok(Self { before, holders, heads, after: BTreeMap::new() })
     }
 
-    fn version(&self, place: &ResourceId) -> Option<u64> {
+    fn version(&self, place: &RowId) -> Option<u64> {
         let before = || self.before.get(place).copied();
         self.after.get(place).map_or_else(before, |after| after.map(|(version, _)| version))
     }
@@ -159,7 +163,7 @@ impl<'a> LockedResources<'a> {
             self.after.insert(place, Some((put.expected + 1, &put.resource)));
         }
         let after = &self.after;
-        let is_named = |(kind, organization, _): &ResourceId, id: &Vec<u8>| {
+        let is_named = |(kind, organization, _): &RowId, id: &Vec<u8>| {
             after.contains_key(&(kind.clone(), organization.clone(), id.clone()))
         };
         self.holders.retain(|name, id| !is_named(name, id));
@@ -182,8 +186,8 @@ impl<'a> LockedResources<'a> {
     /// Resources that are missing after the change are deleted; others are overwritten in place, so that transactions
     /// that wait for the row find the new one.
     fn writes(&mut self, change: &'a Change) -> Writes<'a> {
-        let is_old = |place: &ResourceId| self.before.contains_key(place);
-        let old: Vec<&ResourceId> = self.after.keys().filter(|place| is_old(place)).collect();
+        let is_old = |place: &RowId| self.before.contains_key(place);
+        let old: Vec<&RowId> = self.after.keys().filter(|place| is_old(place)).collect();
         let gone = self.after.iter().filter(|(place, after)| after.is_none() && is_old(place)).map(|(place, _)| place);
         let put: Vec<Coming<'_, 'a>> = self
             .after
@@ -192,13 +196,13 @@ impl<'a> LockedResources<'a> {
             .collect();
         let (older, new): (Vec<Coming<'_, 'a>>, Vec<_>) = put.iter().copied().partition(|(place, ..)| is_old(place));
         let mut writes = Writes::default();
-        let mut at_places = |sql, places: &[&ResourceId]| writes.push(places, sql, columns(places));
+        let mut at_places = |sql, places: &[&RowId]| writes.push(places, sql, columns(places));
         at_places(sql!("catalogue.sql", "resources_remove"), &gone.collect::<Vec<_>>());
         at_places(sql!("catalogue.sql", "resource_keys_remove"), &old);
         for (sql, rows) in
             [(sql!("catalogue.sql", "resources_update"), older), (sql!("catalogue.sql", "resources_insert"), new)]
         {
-            let places: Vec<&ResourceId> = rows.iter().map(|(place, ..)| *place).collect();
+            let places: Vec<&RowId> = rows.iter().map(|(place, ..)| *place).collect();
             let mut values = columns(&places);
             values.push(column(&rows, |(_, version, _)| integer(version)));
             values.push(column(&rows, |(_, _, item)| &item.body[..]));
@@ -211,7 +215,7 @@ impl<'a> LockedResources<'a> {
 }
 
 /// Returns the key of a unique name.
-fn held(item: &ResourceRow, name: &ResourceKey) -> ResourceId {
+fn held(item: &ResourceRow, name: &ResourceKey) -> RowId {
     (item.kind.clone().into(), item.organization.clone().into(), name_key(&name.field, &name.value).0.to_vec())
 }
 
@@ -222,7 +226,7 @@ fn names<'a>(put: &[Coming<'_, 'a>]) -> Option<Statement<'a>> {
         rows.extend(in_order(&item.keys).into_iter().map(|name| (held(item, &name), place.2.clone(), name)));
     }
     rows.sort();
-    let rows: Vec<&(ResourceId, Vec<u8>, ResourceKey)> = rows.iter().collect();
+    let rows: Vec<&(RowId, Vec<u8>, ResourceKey)> = rows.iter().collect();
     let columns = vec![
         column(&rows, |(name, ..)| name.0.clone()),
         column(&rows, |(name, ..)| name.1.clone()),
@@ -236,7 +240,7 @@ fn names<'a>(put: &[Coming<'_, 'a>]) -> Option<Statement<'a>> {
 }
 
 /// Resource keys as parameters of a statement: an array for each column.
-fn three<'a>(places: impl Iterator<Item = &'a ResourceId> + Clone) -> [Vec<&'a [u8]>; 3] {
+fn three<'a>(places: impl Iterator<Item = &'a RowId> + Clone) -> [Vec<&'a [u8]>; 3] {
     [
         places.clone().map(|place| &place.0[..]).collect(),
         places.clone().map(|place| &place.1[..]).collect(),
@@ -244,7 +248,7 @@ fn three<'a>(places: impl Iterator<Item = &'a ResourceId> + Clone) -> [Vec<&'a [
     ]
 }
 
-fn columns<'a>(places: &[&ResourceId]) -> Vec<Column<'a>> {
+fn columns<'a>(places: &[&RowId]) -> Vec<Column<'a>> {
     vec![
         column(places, |place| place.0.clone()),
         column(places, |place| place.1.clone()),
@@ -275,14 +279,30 @@ async fn list(session: &Session, query: &ResourceQuery) -> Result<Vec<ResourceRo
     items(kind, organization, &session.query(sql, &values).await?)
 }
 
+/// Lists resources of all kinds and organizations. No kind is empty.
+async fn all(session: &Session, after: Option<&ResourceId>, limit: ReadLimit) -> Result<Vec<ResourceRow>, Fault> {
+    let (kind, organization, id) = after.map_or(("", "", ""), |(kind, organization, id)| (kind, organization, id));
+    let (rows, bytes) = (integer(limit.rows as u64), integer(limit.bytes as u64));
+    let (kind, organization, id) = (kind.as_bytes(), organization.as_bytes(), id.as_bytes());
+    let values: [&(dyn ToSql + Sync); 5] = [&kind, &organization, &id, &rows, &bytes];
+    let found = session.query(sql!("catalogue.sql", "all_resources"), &values).await?;
+    collect(&found, |row| Ok((columns::word(row, 6)?, columns::word(row, 7)?)))
+}
+
+/// Collects the resources of one kind and organization.
+fn items(kind: &str, organization: &str, rows: &[Row]) -> Result<Vec<ResourceRow>, Fault> {
+    collect(rows, |_| Ok((kind.to_owned(), organization.to_owned())))
+}
+
 /// Collects the resources of a statement that returns a row for each of their names, or one row without a name. Only
 /// the first row of a resource contains the body.
-fn items(kind: &str, organization: &str, rows: &[Row]) -> Result<Vec<ResourceRow>, Fault> {
+fn collect(rows: &[Row], of: impl Fn(&Row) -> Result<(String, String), Fault>) -> Result<Vec<ResourceRow>, Fault> {
     let mut items: Vec<ResourceRow> = Vec::new();
     for found in rows {
         let id = columns::word(found, 0)?;
-        if items.last().is_none_or(|item| item.id != id) {
-            let (kind, organization) = (kind.to_owned(), organization.to_owned());
+        let (kind, organization) = of(found)?;
+        let is_same = |item: &ResourceRow| item.id == id && item.kind == kind && item.organization == organization;
+        if !items.last().is_some_and(is_same) {
             let (version, body) = (columns::number(found, 1)?, columns::column(found, 2)?);
             items.push(ResourceRow { kind, organization, id, version, keys: vec![], body });
         }

@@ -98,7 +98,7 @@ impl PostgresInspection {
         let store = PostgresStore {
             connections: Arc::new(connections),
             notifications: Arc::default(),
-            is_of_unsealed_format: false,
+            format_before: migrations::FORMAT,
         };
         Ok(Self { store, found, server, locked })
     }

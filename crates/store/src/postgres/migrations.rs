@@ -16,7 +16,7 @@ use crate::StoreError;
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// Each upgrades from format n to n + 1. Entries are only ever appended.
-pub(super) const MIGRATIONS: [&str; 13] = [
+pub(super) const MIGRATIONS: [&str; 14] = [
     include_str!("sql/migrations/0001.sql"),
     include_str!("sql/migrations/0002.sql"),
     include_str!("sql/migrations/0003.sql"),
@@ -30,10 +30,14 @@ pub(super) const MIGRATIONS: [&str; 13] = [
     include_str!("sql/migrations/0011.sql"),
     include_str!("sql/migrations/0012.sql"),
     include_str!("sql/migrations/0013.sql"),
+    include_str!("sql/migrations/0014.sql"),
 ];
 
 /// The first format whose inbox messages have seals.
 pub(super) const FORMAT_WITH_SEALS: u32 = 5;
+
+/// The first format whose resources have seals.
+pub(super) const FORMAT_WITH_SEALED_RESOURCES: u32 = 14;
 
 /// The first format in which tables and columns have today's names.
 pub(super) const FORMAT_WITH_NAMES: u32 = 10;

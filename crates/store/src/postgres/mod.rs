@@ -80,8 +80,8 @@ impl Default for Options {
 pub struct PostgresStore {
     connections: Arc<Connections>,
     notifications: Arc<PendingNotifications>,
-    /// True if opening it has upgraded it from a format without seals.
-    is_of_unsealed_format: bool,
+    /// The format before it was opened, which may have upgraded it; 0 if there were no tables.
+    format_before: u32,
 }
 
 impl PostgresStore {
@@ -95,11 +95,10 @@ impl PostgresStore {
     pub fn open_with(address: &str, options: Options) -> Result<Self, StoreError> {
         let limits = Limits { statement_ms: options.statement_ms, reads_only: false };
         let connections = Arc::new(Connections::new(Address::parse(address)?, limits)?);
-        let mut store = Self { connections, notifications: Arc::default(), is_of_unsealed_format: false };
+        let mut store = Self { connections, notifications: Arc::default(), format_before: migrations::FORMAT };
         let address = &store.connections.address;
         let migrate = async |session: &Session| migrations::migrate(session, address, options).await;
-        let before = store.repeat(Who::Committer, migrate)?;
-        store.is_of_unsealed_format = (1..migrations::FORMAT_WITH_SEALS).contains(&before);
+        store.format_before = store.repeat(Who::Committer, migrate)?;
         notify::start_notifying(&store.connections, &store.notifications);
         Ok(store)
     }
@@ -177,6 +176,10 @@ impl Store for PostgresStore {
     }
 
     fn is_of_unsealed_format(&self) -> bool {
-        self.is_of_unsealed_format
+        (1..migrations::FORMAT_WITH_SEALS).contains(&self.format_before)
+    }
+
+    fn has_unsealed_resources(&self) -> bool {
+        (1..migrations::FORMAT_WITH_SEALED_RESOURCES).contains(&self.format_before)
     }
 }

@@ -4,8 +4,8 @@ use rusqlite::{Connection, Params, Row, ToSql, params};
 
 use super::{SqliteStore, audit};
 use crate::{
-    Audit, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, Removal, ResourceKey, ResourceQuery,
-    ResourceRow, StoreError,
+    Audit, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, Removal, ResourceId, ResourceKey,
+    ResourceQuery, ResourceRow, StoreError,
     catalogue::{check_lengths, in_order},
     sql::{integer, natural},
 };
@@ -30,6 +30,10 @@ impl Catalogue for SqliteStore {
 
     fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
         self.read(|connection| list(connection, query))
+    }
+
+    fn all_resources(&self, after: Option<&ResourceId>, limit: ReadLimit) -> Result<Vec<ResourceRow>, StoreError> {
+        self.read(|connection| all(connection, after, limit))
     }
 
     fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
@@ -138,6 +142,23 @@ fn list(connection: &Connection, query: &ResourceQuery) -> rusqlite::Result<Vec<
             items(connection, kind, organization, *read_limit, sql, values)
         }
     }
+}
+
+/// Lists resources of all kinds and organizations. No kind is empty.
+fn all(connection: &Connection, after: Option<&ResourceId>, limit: ReadLimit) -> rusqlite::Result<Vec<ResourceRow>> {
+    let (kind, organization, id) = after.map_or(("", "", ""), |(kind, organization, id)| (kind, organization, id));
+    let mut statement = connection.prepare_cached(sql!("catalogue.sql", "all_resources"))?;
+    let mut rows = statement.query(params![kind, organization, id, integer(limit.rows as u64)])?;
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    while !limit.is_reached(items.len(), bytes) {
+        let Some(row) = rows.next()? else { break };
+        let (kind, organization, id): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (version, body): (i64, Vec<u8>) = (row.get(3)?, row.get(4)?);
+        bytes += body.len();
+        let keys = names(connection, &kind, &organization, &id)?;
+        items.push(ResourceRow { kind, organization, id, version: natural(version), keys, body });
+    }
+    Ok(items)
 }
 
 /// Returns the resources of a statement with their names. Statements neither join the names nor sort: both would read

@@ -22,11 +22,14 @@ pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 /// The first format whose inbox messages have seals.
 pub(super) const FORMAT_WITH_SEALS: u32 = 6;
 
+/// The first format whose resources have seals.
+pub(super) const FORMAT_WITH_SEALED_RESOURCES: u32 = 13;
+
 /// `MNSP`, at byte 68 of the file, which identifies a store for `file` and for this program.
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
 /// Each upgrades from format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 12] = [
+const MIGRATIONS: [&str; 13] = [
     include_str!("sql/migrations/0001.sql"),
     include_str!("sql/migrations/0002.sql"),
     include_str!("sql/migrations/0003.sql"),
@@ -39,6 +42,7 @@ const MIGRATIONS: [&str; 12] = [
     include_str!("sql/migrations/0010.sql"),
     include_str!("sql/migrations/0011.sql"),
     include_str!("sql/migrations/0012.sql"),
+    include_str!("sql/migrations/0013.sql"),
 ];
 
 /// A leaf page holds some twenty small frames. This size was faster overall than 4 and 16 KiB when measured.
@@ -326,6 +330,7 @@ mod tests {
             assert!(refused.contains("`mainspring upgrade`"), "{refused}");
             let store = SqliteStore::open(&path).unwrap();
             assert_eq!(store.is_of_unsealed_format(), format < FORMAT_WITH_SEALS);
+            assert_eq!(store.has_unsealed_resources(), format < FORMAT_WITH_SEALED_RESOURCES);
             assert_eq!(store.claim(0, "process 8"), Ok(42));
             assert_eq!(store.partitions(), Ok(1));
             assert_eq!(store.catalogue().audit_head("o"), Ok(None));

@@ -57,8 +57,8 @@ pub struct SqliteStore {
     files: Option<Files>,
     /// The reason why nothing is acknowledged any more, once one of them was lost.
     lost: OnceLock<String>,
-    /// True if opening it has upgraded it from a format without seals.
-    is_of_unsealed_format: bool,
+    /// The format before it was opened, which may have upgraded it; 0 for a new one.
+    format_before: u32,
     /// The number of the newest frame that this process knows to be durable.
     newest_frame: AtomicU64,
     /// The duration of COMMIT, which waits for the disk.
@@ -87,7 +87,7 @@ impl SqliteStore {
             writer,
             files,
             lost: OnceLock::new(),
-            is_of_unsealed_format: (1..connection::FORMAT_WITH_SEALS).contains(&found),
+            format_before: found,
             newest_frame: AtomicU64::new(0),
             sync_time: sync_time("sqlite"),
         };
@@ -118,7 +118,7 @@ impl SqliteStore {
             writer: None,
             files: None,
             lost: OnceLock::new(),
-            is_of_unsealed_format: false,
+            format_before: connection::FORMAT,
             newest_frame: AtomicU64::new(0),
             sync_time: Histogram::noop(),
         })
@@ -226,7 +226,11 @@ impl Store for SqliteStore {
     }
 
     fn is_of_unsealed_format(&self) -> bool {
-        self.is_of_unsealed_format
+        (1..connection::FORMAT_WITH_SEALS).contains(&self.format_before)
+    }
+
+    fn has_unsealed_resources(&self) -> bool {
+        (1..connection::FORMAT_WITH_SEALED_RESOURCES).contains(&self.format_before)
     }
 }
 

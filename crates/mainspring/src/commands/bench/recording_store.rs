@@ -42,5 +42,5 @@ impl Executions for ObservedStore {
 }
 
 impl Store for ObservedStore {
-    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent, can_read_inline, is_of_unsealed_format);
+    mainspring_store::forward!(store: catalogue, event_queue, metadata, put_metadata_if_absent, can_read_inline, is_of_unsealed_format, has_unsealed_resources, seals_resources);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mainspring_engine::{journal_loader::Loader, keys};
 use mainspring_kernel::value::Value;
 use mainspring_server::{http::problem::Result, services::pending_approvals};
-use mainspring_store::Store;
+use mainspring_store::{SealedStore, Store};
 
 use super::{Contents, Installation, check::Check};
 use crate::{paths, store_location::StoreLocation};
@@ -53,10 +53,11 @@ struct Found {
 }
 
 fn found(store: &Arc<dyn Store>, key: [u8; 32], is_deep: bool) -> Result<Found> {
+    let store = SealedStore::over(store.clone(), key);
     let loader = Loader::new(store.clone(), key);
     let (mut found, mut after) = (Found::default(), None);
     loop {
-        let page = pending_approvals::pending(&**store, &loader, &key, after.as_ref(), PAGE)?;
+        let page = pending_approvals::pending(&*store, &loader, &key, after.as_ref(), PAGE)?;
         for pending in &page.gates {
             found.checked += 1;
             if pending_approvals::are_enough(store.catalogue(), &pending.row, &pending.open)? == Some(false) {

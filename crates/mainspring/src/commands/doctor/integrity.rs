@@ -1,10 +1,11 @@
-//! Checks integrity with `--deep`: decides every journal again, and verifies every audit log up to its sealed head.
+//! Checks integrity with `--deep`: decides every journal again, verifies every audit log up to its sealed head, and
+//! checks the seal of every resource.
 
 use std::sync::Arc;
 
 use mainspring_engine::{journal_loader::Loader, keys};
 use mainspring_server::services::{audit_export::prove, audit_marks::Marks};
-use mainspring_store::{Filter, Store, StoreError};
+use mainspring_store::{Filter, ReadLimit, Store, StoreError, has_valid_seal};
 
 use super::{Contents, Installation, check::Check, refused};
 use crate::{output::text::counted, paths, store_location::StoreLocation};
@@ -15,7 +16,7 @@ const PAGE: usize = 1000;
 /// Broken journals and logs that are named in a message.
 const NAMED_MAX: usize = 3;
 
-const NAMES: [&str; 2] = ["journals", "audit logs"];
+const NAMES: [&str; 3] = ["journals", "audit logs", "resources"];
 
 /// Verifies all journals and audit logs with `--deep`.
 pub(super) fn check(installation: &Installation, contents: &Contents) -> Vec<Check> {
@@ -42,7 +43,7 @@ pub(super) fn check(installation: &Installation, contents: &Contents) -> Vec<Che
     let marks = installation.location.marks(&installation.home, key, false);
     let organizations = contents.organizations().unwrap_or_else(|| Ok(Vec::new()));
     let audit_logs = organizations.and_then(|organizations| audit_logs(&**store, &key, &organizations, &marks));
-    let proofs = [journals(store, key), audit_logs];
+    let proofs = [journals(store, key), audit_logs, resources(&**store, &key)];
     proofs.into_iter().zip(NAMES).map(|(proof, name)| proof.unwrap_or_else(|error| refused(name, &error))).collect()
 }
 
@@ -99,6 +100,29 @@ fn audit_logs(store: &dyn Store, key: &[u8; 32], organizations: &[String], marks
         message,
         &broken,
         "compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`), and with exports of the log",
+    ))
+}
+
+/// Checks the seals of members, tokens, workflows and all other resources.
+fn resources(store: &dyn Store, key: &[u8; 32]) -> Result<Check, StoreError> {
+    let (mut count, mut broken, mut after) = (0_u64, Vec::new(), None);
+    loop {
+        let rows = store.catalogue().all_resources(after.as_ref(), ReadLimit::of(PAGE))?;
+        let Some(last) = rows.last() else { break };
+        after = Some(last.resource_id());
+        count += rows.len() as u64;
+        let forged = rows.iter().filter(|row| !has_valid_seal(key, row));
+        broken.extend(forged.map(|row| {
+            let place = if row.organization.is_empty() { "" } else { &format!("{}/", row.organization) };
+            format!("{} {place}{:?}: it has no valid seal", row.kind, row.id)
+        }));
+    }
+    let (all, verb) = (counted(count, "resource", "resources"), if count == 1 { "has" } else { "have" });
+    Ok(verdict(
+        "resources",
+        format!("{all} {verb} a valid seal"),
+        &broken,
+        "find out who writes to the store, and compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`)",
     ))
 }
 

@@ -80,6 +80,22 @@ FROM (
 JOIN resource_keys AS names USING (kind, organization, id)
 ORDER BY found.id DESC, names.field, names.value
 
+-- name: all_resources
+-- Stops at the row that reaches $5 bytes. A body is sent once, for any number of names.
+SELECT found.id, version,
+    CASE WHEN row_number() OVER (PARTITION BY kind, organization, found.id ORDER BY field, value) = 1 THEN body END,
+    field, value, is_unique, kind, organization
+FROM (
+    SELECT * FROM (
+        SELECT *, sum(octet_length(body)) OVER (ORDER BY kind, organization, id) AS bytes FROM resources
+        WHERE (kind, organization, id) > (CAST($1 AS BYTEA), CAST($2 AS BYTEA), CAST($3 AS BYTEA))
+        ORDER BY kind, organization, id LIMIT $4
+    ) AS counted
+    WHERE bytes - octet_length(body) < $5
+) AS found
+LEFT JOIN resource_keys USING (kind, organization, id)
+ORDER BY kind, organization, id, field, value
+
 -- name: resources_insert
 INSERT INTO resources (kind, organization, id, version, body)
 SELECT * FROM unnest(

@@ -19,7 +19,7 @@ use crate::{
     AuditEntry, Batch, Catalogue, Change, ChangeOutcome, EnqueueRequest, Fence, InboxMessage, Origin, Part,
     PartOutcome, Put, ReadLimit, Removal, ResourceKey, ResourceRow, Store, StoredPlan,
     contract_tests::{op::opens, postgres::server},
-    postgres::migrations::{FORMAT, FORMAT_WITH_SEALS},
+    postgres::migrations::{FORMAT, FORMAT_WITH_SEALED_RESOURCES, FORMAT_WITH_SEALS},
 };
 
 const NODES: usize = 6;
@@ -194,6 +194,7 @@ fn stores_of_every_older_format_are_migrated_without_loss() {
             .unwrap();
         let store = open(&scratch.address());
         assert_eq!(store.is_of_unsealed_format(), format < FORMAT_WITH_SEALS);
+        assert_eq!(store.has_unsealed_resources(), format < FORMAT_WITH_SEALED_RESOURCES);
         let found = store.execution_by_idempotency_key(&Origin::named(Some("flow")), "k").unwrap().unwrap();
         assert_eq!((found.id.as_str(), found.organization), ("id", None));
         assert_eq!(store.claim(0, "process 8"), Ok(42));

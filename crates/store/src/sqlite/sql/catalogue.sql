@@ -25,6 +25,10 @@ SELECT resources.id, version, body FROM resource_keys AS named JOIN resources US
 WHERE kind = ?1 AND organization = ?2 AND named.field = ?5 AND named.value = ?6 AND named.id < ?3
 ORDER BY named.id DESC LIMIT ?4
 
+-- name: all_resources
+SELECT kind, organization, id, version, body FROM resources
+WHERE (kind, organization, id) > (?1, ?2, ?3) ORDER BY kind, organization, id LIMIT ?4
+
 -- name: resource_insert
 INSERT INTO resources (kind, organization, id, version, body) VALUES (?1, ?2, ?3, 1, ?4) ON CONFLICT DO NOTHING
 

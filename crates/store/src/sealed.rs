@@ -1,0 +1,299 @@
+//! Seals of resources: a store that returns only resources that were written with the installation's key.
+//!
+//! The body of a sealed resource is the byte [`SEALED`], an HMAC-SHA-256 of 32 bytes, and the content. The seal covers
+//! kind, organization, id, keys and content, so a row that is copied to another place is not valid there. It does not
+//! cover the version: the rollback of one row to an earlier content is not detected.
+//!
+//! Older releases wrote the content alone. It is JSON, which never starts with this byte.
+
+use std::sync::Arc;
+
+use mainspring_kernel::{cbor::Writer, hash::Hash};
+
+use crate::{
+    Audit, AuditHead, AuditRow, Budgets, Catalogue, Change, ChangeOutcome, Executions, Inbox, Journal, LeaseOutcome,
+    LeaseRequest, Membership, PeriodAccount, Put, ReadLimit, ResourceId, ResourceQuery, ResourceRow, Store, StoreError,
+    UsageQuery, UsageRow, catalogue::in_order,
+};
+
+const SEALED: u8 = 1;
+
+/// Length of the byte and the seal. A stored body is so much longer than the content.
+pub const SEAL_BYTES: usize = 1 + 32;
+
+/// A store that seals the resources that it writes, and refuses to read those without a valid seal.
+pub struct SealedStore {
+    store: Arc<dyn Store>,
+    /// `None` to read without the key.
+    key: Option<[u8; 32]>,
+}
+
+impl SealedStore {
+    /// Wraps a store, unless it seals resources already.
+    pub fn over(store: Arc<dyn Store>, key: [u8; 32]) -> Arc<dyn Store> {
+        if store.seals_resources() { store } else { Arc::new(Self { store, key: Some(key) }) }
+    }
+
+    /// Wraps a store for a diagnosis without the key: seals are not checked, and changes are refused.
+    pub fn without_key(store: Arc<dyn Store>) -> Arc<dyn Store> {
+        Arc::new(Self { store, key: None })
+    }
+
+    fn opened(&self, row: ResourceRow) -> Result<ResourceRow, StoreError> {
+        let Some(content) = content(self.key.as_ref(), &row) else { return Err(forged(&row)) };
+        Ok(ResourceRow { body: content.to_vec(), ..row })
+    }
+
+    fn all_opened(&self, rows: Vec<ResourceRow>) -> Result<Vec<ResourceRow>, StoreError> {
+        rows.into_iter().map(|row| self.opened(row)).collect()
+    }
+}
+
+/// Creates the body of a resource: its content behind the seal.
+pub fn seal_resource(key: &[u8; 32], row: &ResourceRow) -> Vec<u8> {
+    let mut body = Vec::with_capacity(SEAL_BYTES + row.body.len());
+    body.push(SEALED);
+    body.extend(code(key, row, &row.body).0);
+    body.extend(&row.body);
+    body
+}
+
+/// Returns true if a stored resource has a seal, valid or not.
+pub fn has_seal(row: &ResourceRow) -> bool {
+    row.body.first() == Some(&SEALED)
+}
+
+/// Returns true if a stored resource has a valid seal of this key.
+pub fn has_valid_seal(key: &[u8; 32], row: &ResourceRow) -> bool {
+    content(Some(key), row).is_some()
+}
+
+/// The content of a stored resource; `None` without a valid seal. Without a key the seal is not checked.
+fn content<'a>(key: Option<&[u8; 32]>, row: &'a ResourceRow) -> Option<&'a [u8]> {
+    let Some((&SEALED, rest)) = row.body.split_first() else { return key.is_none().then_some(&row.body[..]) };
+    let (seal, content) = rest.split_first_chunk::<32>()?;
+    let is_valid = key.is_none_or(|key| code(key, row, content).equals_in_constant_time(&Hash(*seal)));
+    is_valid.then_some(content)
+}
+
+fn code(key: &[u8; 32], row: &ResourceRow, content: &[u8]) -> Hash {
+    let keys = in_order(&row.keys);
+    let mut writer = Writer::default();
+    writer.array(5);
+    writer.text("mainspring resource 1");
+    writer.text(&row.kind);
+    writer.text(&row.organization);
+    writer.text(&row.id);
+    writer.array(keys.len());
+    for name in &keys {
+        writer.array(3);
+        writer.text(&name.field);
+        writer.text(&name.value);
+        writer.unsigned(name.is_unique.into());
+    }
+    Hash::keyed(key, &[&writer.bytes, content])
+}
+
+fn forged(ResourceRow { kind, organization, id, .. }: &ResourceRow) -> StoreError {
+    let of =
+        if organization.is_empty() { "the installation".into() } else { format!("the organization {organization:?}") };
+    StoreError::Damaged(format!(
+        "the {kind} {id:?} of {of} has no valid seal, so something other than Mainspring has written it: find out who writes \
+         to the store, then restore the latest backup (`mainspring doctor --deep` names all such rows)"
+    ))
+}
+
+impl Catalogue for SealedStore {
+    fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
+        self.store.catalogue().resource(kind, organization, id)?.map(|row| self.opened(row)).transpose()
+    }
+
+    fn resource_by_key(
+        &self,
+        kind: &str,
+        organization: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Option<ResourceRow>, StoreError> {
+        let found = self.store.catalogue().resource_by_key(kind, organization, field, value)?;
+        found.map(|row| self.opened(row)).transpose()
+    }
+
+    fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
+        self.all_opened(self.store.catalogue().resources(query)?)
+    }
+
+    fn all_resources(&self, after: Option<&ResourceId>, limit: ReadLimit) -> Result<Vec<ResourceRow>, StoreError> {
+        self.all_opened(self.store.catalogue().all_resources(after, limit)?)
+    }
+
+    fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
+        let Some(key) = &self.key else {
+            return Err(StoreError::Unavailable("resources are written with the installation's key only".into()));
+        };
+        let sealed = |put: &Put| {
+            let body = seal_resource(key, &put.resource);
+            Put { resource: ResourceRow { body, ..put.resource.clone() }, expected: put.expected }
+        };
+        let Change { removals, puts, audit, sealing } = change;
+        let puts = puts.iter().map(sealed).collect();
+        let change = Change { removals: removals.clone(), puts, audit: audit.clone(), sealing: *sealing };
+        self.store.catalogue().change(&change)
+    }
+}
+
+impl Budgets for SealedStore {
+    fn lease_budget(&self, request: &LeaseRequest) -> Result<LeaseOutcome, StoreError> {
+        self.store.catalogue().lease_budget(request)
+    }
+
+    fn period_account(
+        &self,
+        organization: &str,
+        workflow: &str,
+        period: &str,
+    ) -> Result<Option<PeriodAccount>, StoreError> {
+        self.store.catalogue().period_account(organization, workflow, period)
+    }
+
+    fn usage(&self, query: &UsageQuery) -> Result<Vec<UsageRow>, StoreError> {
+        self.store.catalogue().usage(query)
+    }
+}
+
+impl Audit for SealedStore {
+    fn audit(&self, organization: &str, after: u64, limit: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
+        self.store.catalogue().audit(organization, after, limit)
+    }
+
+    fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
+        self.store.catalogue().audit_head(organization)
+    }
+}
+
+impl Journal for SealedStore {
+    forward!(store: commit, head, frames, due, set_wake_at, plan, late_receipts, receipt_proofs, executor_key, executor_keys, notes, erase);
+}
+
+impl Inbox for SealedStore {
+    forward!(store: enqueue, inbox, notify, subscribe);
+}
+
+impl Membership for SealedStore {
+    forward!(store: is_shared, claim, partitions, repartition, cluster_view, heartbeat, acquire, release, leave, remote_attempts, stop_remote, end_remote);
+}
+
+impl Executions for SealedStore {
+    forward!(store: execution, execution_by_id, execution_by_idempotency_key, executions, count_executions, count_other_definitions, rollout_executions, pending_organizations, pending_approvals, quarantine, quarantined, release_quarantine, force_end);
+}
+
+impl Store for SealedStore {
+    forward!(store: event_queue, metadata, put_metadata_if_absent, can_read_inline, check_files, is_of_unsealed_format, has_unsealed_resources);
+
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
+    }
+
+    fn seals_resources(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ResourceKey, memory::MemoryStore};
+
+    const KEY: [u8; 32] = [1; 32];
+
+    fn row(id: &str) -> ResourceRow {
+        let key =
+            |field: &str, value: &str, is_unique| ResourceKey { field: field.into(), value: value.into(), is_unique };
+        ResourceRow {
+            kind: "token".into(),
+            organization: "acme".into(),
+            id: id.into(),
+            version: 1,
+            // Unsorted, and one of them twice.
+            keys: vec![key("owner", "ada", false), key("hash", id, true), key("owner", "ada", false)],
+            body: br#"{"role":"viewer"}"#.to_vec(),
+        }
+    }
+
+    fn put(row: ResourceRow) -> Change {
+        Change { puts: vec![Put { resource: row, expected: 0 }], ..Change::default() }
+    }
+
+    /// A store with the token `a`, and the same store under its seals.
+    fn stored() -> (MemoryStore, Arc<dyn Store>) {
+        let plain = MemoryStore::new();
+        let sealed = SealedStore::over(Arc::new(plain.clone()), KEY);
+        assert_eq!(sealed.catalogue().change(&put(row("a"))), Ok(ChangeOutcome::Done));
+        (plain, sealed)
+    }
+
+    fn query() -> ResourceQuery {
+        ResourceQuery {
+            kind: "token".into(),
+            organization: "acme".into(),
+            limit: ReadLimit::of(9),
+            ..ResourceQuery::default()
+        }
+    }
+
+    #[test]
+    fn sealed_resources_are_read_by_every_way() {
+        let (plain, sealed) = stored();
+        let catalogue = sealed.catalogue();
+        let expected = ResourceRow { keys: in_order(&row("a").keys), ..row("a") };
+        assert_eq!(catalogue.resource("token", "acme", "a"), Ok(Some(expected.clone())));
+        assert_eq!(catalogue.resource_by_key("token", "acme", "hash", "a"), Ok(Some(expected.clone())));
+        assert_eq!(catalogue.resources(&query()), Ok(vec![expected.clone()]));
+        assert_eq!(catalogue.all_resources(None, ReadLimit::of(9)), Ok(vec![expected.clone()]));
+        // A second wrapper adds no second seal.
+        let again = SealedStore::over(sealed.clone(), KEY);
+        assert_eq!(again.catalogue().resource("token", "acme", "a"), Ok(Some(expected.clone())));
+        let unproved = SealedStore::without_key(Arc::new(plain.clone()));
+        assert_eq!(unproved.catalogue().resource("token", "acme", "a"), Ok(Some(expected)));
+        assert!(unproved.catalogue().change(&put(row("b"))).is_err());
+        let stored = plain.resource("token", "acme", "a").unwrap().unwrap();
+        assert!(has_seal(&stored) && has_valid_seal(&KEY, &stored) && !has_valid_seal(&[2; 32], &stored));
+        assert_eq!(stored.body.len(), row("a").body.len() + SEAL_BYTES);
+    }
+
+    #[test]
+    fn forged_and_moved_resources_are_refused() {
+        let (plain, _) = stored();
+        let genuine = plain.resource("token", "acme", "a").unwrap().unwrap();
+        let sealed_by = |key: &[u8; 32], row: ResourceRow| ResourceRow { body: seal_resource(key, &row), ..row };
+        let mut changed = genuine.clone();
+        *changed.body.last_mut().unwrap() ^= 1;
+        let mut without_keys = genuine.clone();
+        without_keys.keys.clear();
+        let mut with_unique = genuine.clone();
+        with_unique.keys[1].is_unique = !with_unique.keys[1].is_unique;
+        let forgeries = [
+            row("b"),
+            sealed_by(&[2; 32], row("b")),
+            ResourceRow { id: "b".into(), keys: Vec::new(), ..genuine.clone() },
+            ResourceRow { organization: "globex".into(), ..genuine.clone() },
+            ResourceRow { kind: "member".into(), ..genuine.clone() },
+            ResourceRow { body: vec![SEALED; 20], ..row("b") },
+            ResourceRow { body: Vec::new(), ..row("b") },
+            changed,
+            without_keys,
+            with_unique,
+        ];
+        for forged in forgeries {
+            let plain = MemoryStore::new();
+            let sealed = SealedStore::over(Arc::new(plain.clone()), KEY);
+            assert_eq!(plain.change(&put(forged.clone())), Ok(ChangeOutcome::Done));
+            let error = sealed.catalogue().resource(&forged.kind, &forged.organization, &forged.id).unwrap_err();
+            assert!(error.to_string().contains("has no valid seal"), "{error}");
+            assert!(sealed.catalogue().all_resources(None, ReadLimit::of(9)).is_err(), "{forged:?}");
+            let query =
+                ResourceQuery { kind: forged.kind.clone(), organization: forged.organization.clone(), ..query() };
+            assert!(sealed.catalogue().resources(&query).is_err(), "{forged:?}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+-- Format 13: bodies of resources have seals. The engine adds them, since the store has no key. No table changes.
