@@ -8,7 +8,7 @@ use mainspring_engine::{
 };
 use mainspring_store::prelude::*;
 use mainspring_store::{
-    Change, ChangeOutcome, Put, ReadLimit, ResourceRow, Store, has_valid_seal, memory::MemoryStore, seal_resource,
+    Change, ChangeOutcome, Put, ReadLimit, ResourceRow, has_valid_seal, memory::MemoryStore, seal_resource,
 };
 
 const KEY: [u8; 32] = [1; 32];

@@ -172,23 +172,23 @@ impl Audit for SealedStore {
 }
 
 impl Journal for SealedStore {
-    forward!(store: commit, head, frames, due, set_wake_at, plan, late_receipts, receipt_proofs, executor_key, executor_keys, notes, erase);
+    crate::forward!(store: commit, head, frames, due, set_wake_at, plan, late_receipts, receipt_proofs, executor_key, executor_keys, notes, erase);
 }
 
 impl Inbox for SealedStore {
-    forward!(store: enqueue, inbox, notify, subscribe);
+    crate::forward!(store: enqueue, inbox, notify, subscribe);
 }
 
 impl Membership for SealedStore {
-    forward!(store: is_shared, claim, partitions, repartition, cluster_view, heartbeat, acquire, release, leave, remote_attempts, stop_remote, end_remote);
+    crate::forward!(store: is_shared, claim, partitions, repartition, cluster_view, heartbeat, acquire, release, leave, remote_attempts, stop_remote, end_remote);
 }
 
 impl Executions for SealedStore {
-    forward!(store: execution, execution_by_id, execution_by_idempotency_key, executions, count_executions, count_other_definitions, rollout_executions, pending_organizations, pending_approvals, quarantine, quarantined, release_quarantine, force_end);
+    crate::forward!(store: execution, execution_by_id, execution_by_idempotency_key, executions, count_executions, count_other_definitions, rollout_executions, pending_organizations, pending_approvals, quarantine, quarantined, release_quarantine, force_end);
 }
 
 impl Store for SealedStore {
-    forward!(store: event_queue, metadata, put_metadata_if_absent, can_read_inline, check_files, is_of_unsealed_format, has_unsealed_resources);
+    crate::forward!(store: event_queue, metadata, put_metadata_if_absent, can_read_inline, check_files, is_of_unsealed_format, has_unsealed_resources);
 
     fn catalogue(&self) -> &dyn Catalogue {
         self

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 131] = [
+pub(super) static CODES: [ErrorCode; 132] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
