@@ -171,8 +171,9 @@ impl Audit for SealedStore {
     }
 }
 
+// Methods with a default are forwarded too: the default of `newest_frame` would hide that a store was restored.
 impl Journal for SealedStore {
-    crate::forward!(store: commit, head, frames, due, set_wake_at, plan, late_receipts, receipt_proofs, executor_key, executor_keys, notes, erase);
+    crate::forward!(store: newest_frame, commit, head, frames, due, set_wake_at, plan, late_receipts, receipt_proofs, executor_key, executor_keys, notes, erase);
 }
 
 impl Inbox for SealedStore {
