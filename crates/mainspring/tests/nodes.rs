@@ -433,7 +433,7 @@ fn only_the_upgrade_command_upgrades_and_not_under_live_nodes() {
     let upgraded = asked(&["upgrade", "--json"]);
     assert_eq!(upgraded.exit, Some(0), "{upgraded:?}");
     let listed = asked(&["list", "--json"]);
-    assert_eq!((format().as_str(), listed.exit, listed.stdout.lines().count()), ("13", Some(0), 6));
+    assert_eq!((format().as_str(), listed.exit, listed.stdout.lines().count()), ("14", Some(0), 6));
 }
 
 /// A fault of the nodes or of their server.

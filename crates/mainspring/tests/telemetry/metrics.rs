@@ -98,7 +98,10 @@ fn metrics_agree_with_the_journal() {
         let is_out = scraped.sample(r#"mainspring_attempts_running{effect="bash"}"#)? == 1.0;
         // The values are read one by one while they change.
         let is_begun = scraped.sample(r#"mainspring_attempts_started_total{effect="bash"}"#)? == 4.0;
-        (is_last && is_out && is_begun).then_some(scraped)
+        // A commit is synced before it is counted.
+        let synced = scraped.sample(r#"mainspring_store_sync_seconds_count{store="sqlite"}"#)?;
+        let is_counted = scraped.sample(r#"mainspring_commits_total{answer="durable"}"#)? == synced;
+        (is_last && is_out && is_begun && is_counted).then_some(scraped)
     };
     let scraped = wait_for("the last step runs", is_held);
     let known: BTreeMap<&str, &str> = METRICS.iter().copied().collect();
