@@ -49,6 +49,8 @@ impl Link {
             .env_clear()
             // Without it, the C library would read the host's time zone.
             .env("TZ", "UTC0")
+            // The allocator would reserve more address space than a worker may have, and then nothing else is mapped.
+            .env("MIMALLOC_ARENA_RESERVE", "32MiB")
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::from(OwnedFd::from(output)))
