@@ -11,6 +11,7 @@ mod queue;
 mod reading;
 mod state;
 mod telemetry;
+mod thread;
 mod turns;
 
 use std::{
@@ -36,6 +37,7 @@ pub(crate) use state::{
     Driver, DriverHandles,
     callers::{Asker, Watcher},
 };
+pub(crate) use thread::run;
 
 /// Commands taken from the queue at a time.
 const COMMANDS_AT_A_TIME: usize = 1024;
@@ -66,7 +68,7 @@ impl Driver {
             for command in commands.drain(..) {
                 self.handle_command(command.into_command());
             }
-            self.run_round();
+            self.run_round(&mut received);
             self.telemetry.metrics.take(self.node.shard_mut().counters());
             self.telemetry.metrics.inbox.taken.increment(self.node.take_received());
         }
@@ -75,14 +77,20 @@ impl Driver {
             let _ = std::fs::remove_file(data_dir.wakeup_socket());
         }
         if let Some(session) = self.node.session().cloned() {
-            let _ = tokio::task::spawn_blocking(move || session.leave()).await;
+            let _ = self.runtime.spawn_blocking(move || session.leave()).await;
         }
         watchdog.dismiss();
     }
 
-    /// Runs a round of the node. Results of commits and of heartbeats are passed to it between any two steps.
-    fn run_round(&mut self) {
+    /// Runs a round of the node. Results of commits and of heartbeats are passed to it between any two steps, and new
+    /// commands while several organizations share it.
+    fn run_round(&mut self, received: &mut Received) {
         loop {
+            while self.node.shard().is_shared()
+                && let Some(command) = received.try_recv()
+            {
+                self.handle_command(command.into_command());
+            }
             if !self.node.is_over()
                 && let Some(answered) = self.commits.try_next()
             {
@@ -205,7 +213,7 @@ impl Driver {
     /// Runs a request to the store whose answer is not awaited.
     fn in_background(&self, work: impl FnOnce(&dyn Store) + Send + 'static) {
         let store = self.store.clone();
-        tokio::task::spawn_blocking(move || work(&*store));
+        self.runtime.spawn_blocking(move || work(&*store));
     }
 
     /// Subscribes to the notifications of other nodes.
@@ -222,7 +230,7 @@ impl Driver {
     /// that fails, the message itself ends the attempt.
     fn forward(&self, request: ForwardRequest) {
         let (store, commands, key) = (self.store.clone(), self.commands.clone(), *self.loader.key());
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let ForwardRequest { number, execution, receipt, remote } = request;
             let enqueue = move || {
                 let is_enqueued = inbox::enqueue(&*store, None, &key, (execution, &receipt), None).is_ok();

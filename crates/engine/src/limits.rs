@@ -10,12 +10,12 @@ pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// starts an execution every few seconds.
 pub const SHARED_MS: u64 = 10_000;
 
-/// Executions of one organization in a shared commit. SQLite writes that many in one to two milliseconds, for which the
-/// next commit of another organization waits. A commit of a single organization has thousands.
-pub const SHARED_PARTS_MAX: usize = 16;
+/// Executions of one organization in a shared commit. The next commit of another organization waits for them.
+/// A commit of a single organization has thousands.
+pub const SHARED_PARTS_MAX: usize = 4;
 
 /// Bytes of one organization in a shared commit, unless a single part is larger.
-pub const SHARED_BYTES_MAX: usize = 128 * 1024;
+pub const SHARED_BYTES_MAX: usize = 32 * 1024;
 
 /// After a turn with this many records, the next turn of the execution is decided outside the driver, while several
 /// organizations share it. A turn has up to 4,096 records, and one of this length takes less than a millisecond.

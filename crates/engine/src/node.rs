@@ -15,6 +15,7 @@ mod quarantine;
 mod quarantine_requests;
 mod recovery;
 mod round;
+mod shares;
 mod state;
 
 use std::{collections::VecDeque, time::Duration};

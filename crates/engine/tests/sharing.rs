@@ -354,11 +354,11 @@ fn the_organization_with_fewer_parts_is_released_first() {
         let (mut bench, sleep) = (shared(), plan(SLEEP));
         // The next commit begins with the other organization.
         bench.submit(2, few, &sleep);
-        (3..13).for_each(|number| bench.submit(number, many, &sleep));
+        (3..7).for_each(|number| bench.submit(number, many, &sleep));
         bench.submit(13, few, &sleep);
         bench.release();
         let (commit_id, batch) = bench.commit.take().unwrap();
-        assert_eq!(batch.parts.len(), 11);
+        assert_eq!(batch.parts.len(), 5);
         let answer = bench.store.commit(&batch);
         bench.shard.handle(bench.now, Event::Committed { commit_id, answer });
         assert!(bench.shard.has_outputs());
@@ -368,7 +368,7 @@ fn the_organization_with_fewer_parts_is_released_first() {
                 notified.push(frame.execution);
             }
         }
-        assert_eq!((notified.first(), notified.len()), (Some(&key(13)), 11));
+        assert_eq!((notified.first(), notified.len()), (Some(&key(13)), 5));
         assert!(!bench.shard.has_outputs());
     }
 }

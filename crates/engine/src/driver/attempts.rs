@@ -40,7 +40,7 @@ impl Driver {
             self.node.shard_mut().wait_for_permit(execution, &instance, number);
         }
         let request = at_once.is_none().then(|| self.attempts.permits.acquire(tenant));
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let mut guard =
                 OutcomeGuard { commands, attempt: Some((execution, instance, number)), step: attempt.step.clone() };
             // An attempt that is asked to stop while it waits needs no permit: its executor returns at once.
@@ -91,7 +91,7 @@ impl Driver {
     pub(super) fn reconcile(&self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
         let (executors, commands) = (self.attempts.executors.clone(), self.commands.clone());
         let metrics = self.telemetry.metrics.attempts.clone();
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let asked = attempt.clone();
             // If the executor panics, it is unknown if the attempt ever started.
             let adopted = tokio::spawn(async move { executors.adopt(&asked).await }).await;

@@ -17,7 +17,7 @@ impl Driver {
     pub(super) fn load(&self, execution: ExecutionKey, number: u64) {
         let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.reads.loads.clone());
         let metrics = self.telemetry.metrics.loads.clone();
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let organization = loads.organization(&loader, execution).await;
             let permit = match loads.permits.acquire(organization) {
                 Ok(request) => Some(request.await),

@@ -70,7 +70,7 @@ impl Driver {
         self.maintenance.sweep.is_out = true;
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
         let before = self.maintenance.sweep.before;
-        tokio::task::spawn_blocking(move || {
+        self.runtime.spawn_blocking(move || {
             // A panic without an answer would prevent all further parts.
             let result = catch_unwind(AssertUnwindSafe(|| sweep(&store, &loader, &held, before)));
             let swept = result.unwrap_or_else(|_| Swept::from(before));
@@ -100,7 +100,7 @@ impl Driver {
             return;
         }
         let (store, commands) = (self.store.clone(), self.commands.clone());
-        tokio::task::spawn_blocking(move || {
+        self.runtime.spawn_blocking(move || {
             // A panic without an answer would prevent all further checks.
             let found = catch_unwind(AssertUnwindSafe(|| store.check_files())).unwrap_or_else(|panic| {
                 let why = failures::text(&*panic);

@@ -40,6 +40,11 @@ impl Received {
         self.0.recv_many(taken, at_most).await
     }
 
+    /// Takes a command that has arrived.
+    pub(crate) fn try_recv(&mut self) -> Option<Sent> {
+        self.0.try_recv().ok()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

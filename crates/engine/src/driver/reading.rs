@@ -71,7 +71,7 @@ impl Driver {
     pub(super) fn read_inbox(&self, request: PageRequest) {
         let (loader, commands) = (self.loader.clone(), self.commands.clone());
         let metrics = self.telemetry.metrics.inbox.clone();
-        tokio::task::spawn_blocking(move || {
+        self.runtime.spawn_blocking(move || {
             let is_first = request.is_first();
             let page = request.read(&loader, |arrived| {
                 if is_first {
@@ -85,7 +85,7 @@ impl Driver {
     /// Reads all pages of due executions: executions outside the scope can fill many of them.
     pub(super) fn read_due(&self, partitions: Vec<u32>, until_ms: u64) {
         let (store, commands) = (self.store.clone(), self.commands.clone());
-        tokio::task::spawn_blocking(move || {
+        self.runtime.spawn_blocking(move || {
             let read = || {
                 let mut after = None;
                 while let Ok(due) = store.due(&partitions, until_ms, after, ROWS_AT_A_TIME)
@@ -127,7 +127,7 @@ impl Driver {
     pub(super) fn notify_parents(&self, parents: UnnotifiedParents) {
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
         let data_dir = self.data_dir.as_ref().map(|(data_dir, _)| data_dir.clone());
-        tokio::task::spawn_blocking(move || {
+        self.runtime.spawn_blocking(move || {
             let place = Place { store: &*store, loader: &loader, data_dir: data_dir.as_ref() };
             let _ = commands.send(Command::Node(NodeEvent::NotifiedParents(parents.notify(place))));
         });
@@ -182,7 +182,7 @@ impl Driver {
         event: impl FnOnce(Result<T, String>) -> NodeEvent + Send + 'static,
     ) {
         let (store, commands) = (self.store.clone(), self.commands.clone());
-        tokio::task::spawn_blocking(move || {
+        self.runtime.spawn_blocking(move || {
             let answer = catch_unwind(AssertUnwindSafe(|| work(&*store)));
             let answer = answer.map_err(|panic| failures::text(&*panic).to_owned());
             let _ = commands.send(Command::Node(event(answer)));
@@ -215,7 +215,7 @@ impl Driver {
     ) {
         let Some(limits) = self.reads.limits.clone() else { return };
         let (store, commands, counting) = (self.store.clone(), self.commands.clone(), self.reads.counting.clone());
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             // The semaphore is never closed.
             let permit = counting.acquire_owned().await;
             tokio::task::spawn_blocking(move || {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use mainspring_effects::Executors;
 use mainspring_store::Store;
+use tokio::runtime::Handle;
 
 use super::{queue::Commands, telemetry::Telemetry};
 use crate::{
@@ -49,6 +50,8 @@ pub(crate) struct DriverHandles {
 
 pub(crate) struct Driver {
     pub(super) node: Node,
+    /// Runs what the driver does not wait for.
+    pub(super) runtime: Handle,
     pub(super) store: Arc<dyn Store>,
     pub(super) loader: Arc<Loader>,
     pub(super) data_dir: Option<(DataDir, DirLock)>,
@@ -80,6 +83,7 @@ impl Driver {
         let commits = Commits::start(store.clone(), signer, telemetry.metrics.commits.clone());
         Self {
             node: Node::new(shard, session, scope, limits.is_some()),
+            runtime: Handle::current(),
             store,
             loader,
             data_dir,

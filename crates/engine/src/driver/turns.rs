@@ -24,7 +24,7 @@ impl Driver {
         let (time, evaluations) = (self.telemetry.metrics.evaluation_time.clone(), self.evaluations.permits.clone());
         let tenant = tenant_of(&suspended.state).to_owned();
         let request = evaluations.acquire(tenant.clone());
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let permit = match request {
                 Ok(request) => Some(request.await),
                 Err(QueueFull) => None,

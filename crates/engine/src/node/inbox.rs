@@ -14,9 +14,13 @@ use mainspring_kernel::key::ExecutionKey;
 use super::{
     page::{Opened, Page, PageRequest, Pass, ROWS_AT_A_TIME, ReceivedMessage},
     protocol::{NodeOutput, Report},
-    state::{INBOX_POLL_INTERVAL_MS, Node, inbox::Progress, recovery::ToReconcile},
+    state::{INBOX_POLL_INTERVAL_MS, Node, events::organization_of, inbox::Progress, recovery::ToReconcile},
 };
-use crate::{clock::MonotonicMs, limits::SHARED_GATHERED_MAX, shard::Event};
+use crate::{
+    clock::MonotonicMs,
+    limits::SHARED_GATHERED_MAX,
+    shard::{Event, tenants::Tenant},
+};
 
 /// Span of time, from now on, whose timers are read from the store.
 const WINDOW_MS: u64 = 60_000;
@@ -127,6 +131,16 @@ impl Node {
             }
         }
         true
+    }
+
+    /// The organization of the next message of the read pages.
+    pub(super) fn next_message_tenant(&self) -> Option<Tenant> {
+        let message = self.inbox.pages.front()?.messages.front()?;
+        let named = match &message.opened {
+            Opened::Event(event) => organization_of(event),
+            _ => None,
+        };
+        Some(named.map_or_else(|| self.shard.tenant_key(message.execution), Tenant::of))
     }
 
     fn take_message(&mut self, pass: Pass, message: ReceivedMessage) {

@@ -55,6 +55,9 @@ impl Node {
             }
             return Step::Worked;
         }
+        if self.shard.is_shared() && self.run_preceding(clock) {
+            return Step::Worked;
+        }
         match self.round.current.phase {
             Phase::Due => self.run_due_work(clock),
             Phase::Arrived => self.handle_arrived(clock),
@@ -86,6 +89,31 @@ impl Node {
         }
     }
 
+    /// Sorts new events, and handles one that precedes the next message: its organization has used less of the driver.
+    fn run_preceding(&mut self, clock: &dyn Clock) -> bool {
+        if self.round.current.phase != Phase::Messages || self.has_used_round(clock) {
+            return false;
+        }
+        while self.events.arrived() > 0 {
+            if let Some(event) = self.next_arrived() {
+                self.handle_command(event);
+                return true;
+            }
+        }
+        let message = self.next_message_tenant();
+        message.is_some_and(|tenant| self.is_preceded(tenant)) && self.handle_next_queued(clock)
+    }
+
+    /// True if an event waits of an organization that has used less of the driver than this one.
+    fn is_preceded(&self, tenant: Tenant) -> bool {
+        self.schedule.shares.precedes(self.events.tenants(), tenant)
+    }
+
+    /// Records the processor time of work for an organization.
+    fn record_used(&mut self, tenant: Tenant, before: Duration, clock: &dyn Clock) {
+        self.schedule.shares.record(tenant, clock.processor_time().saturating_sub(before));
+    }
+
     fn begin(&mut self, phase: Phase, clock: &dyn Clock) {
         let left = match phase {
             Phase::Arrived => self.events.arrived().min(EVENTS_AT_A_TIME),
@@ -102,12 +130,13 @@ impl Node {
         self.follow_notifications();
         let began = clock.elapsed();
         let part = self.schedule.pace.next(began, self.shard.split_tenants());
-        if let Some((tenant, _)) = part.filter(|(_, at)| *at <= began) {
+        if let Some((tenant, _)) = part.filter(|(tenant, at)| *at <= began && !self.is_preceded(*tenant)) {
             let used = clock.processor_time();
             self.shard.put_split_first(tenant);
             self.handle(Event::Wake);
             let used = clock.processor_time().saturating_sub(used);
             self.schedule.pace.record_part(tenant, (began, clock.elapsed()), used);
+            self.schedule.shares.record(tenant, used);
         } else if self.shard.next_time().is_some_and(|at| at <= self.shard.now(self.now)) {
             self.handle(Event::Due(Vec::new()));
         }
@@ -140,13 +169,21 @@ impl Node {
 
     fn handle_queued(&mut self, clock: &dyn Clock) {
         let is_over = self.round.current.has_begun && self.has_used_round(clock);
-        match (!is_over).then(|| self.events.pop()).flatten() {
-            Some(event) => {
-                self.round.current.has_begun = true;
-                self.handle_command(event);
-            }
-            None => self.begin(Phase::Messages, clock),
+        if !is_over && self.handle_next_queued(clock) {
+            self.round.current.has_begun = true;
+        } else {
+            self.begin(Phase::Messages, clock);
         }
+    }
+
+    /// Handles an event of the organization that has used the least. False if none waits.
+    fn handle_next_queued(&mut self, clock: &dyn Clock) -> bool {
+        let Some(tenant) = self.schedule.shares.first(self.events.tenants()) else { return false };
+        let Some(event) = self.events.pop(tenant) else { return false };
+        let before = clock.processor_time();
+        self.handle_command(event);
+        self.record_used(tenant, before, clock);
+        true
     }
 
     fn receive_message(&mut self, clock: &dyn Clock) {
@@ -155,7 +192,13 @@ impl Node {
         }
         self.round.current.left -= 1;
         self.round.current.has_begun = true;
-        if !self.take_next_message() {
+        let tenant = self.next_message_tenant().filter(|_| self.shard.is_shared());
+        let before = tenant.map(|_| clock.processor_time());
+        let is_taken = self.take_next_message();
+        if let Some((tenant, before)) = tenant.zip(before) {
+            self.record_used(tenant, before, clock);
+        }
+        if !is_taken {
             self.begin_outputs(clock);
         }
     }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use mainspring_store::{CommitError, PartOutcome};
 
-use super::{pace::Pace, protocol::NodeOutput};
+use super::{pace::Pace, protocol::NodeOutput, shares::Shares};
 use crate::{
     clock::{ClockReading, MonotonicMs},
     options::EngineScope,
@@ -76,12 +76,13 @@ pub(super) struct Commits {
     pub(super) is_stalled: bool,
 }
 
-/// Times of the next polls of the store, and of the next part of a split turn.
+/// Times of the next polls of the store and of the next part of a split turn, and the order of organizations.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) inbox_at: MonotonicMs,
     pub(super) timers_at: MonotonicMs,
     pub(super) pace: Pace,
+    pub(super) shares: Shares,
 }
 
 #[derive(Debug, Default)]

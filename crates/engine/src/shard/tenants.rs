@@ -61,6 +61,12 @@ impl<T> Turns<T> {
         element
     }
 
+    /// Removes the first element of an organization.
+    pub(crate) fn pop_of(&mut self, tenant: Tenant) -> Option<T> {
+        self.put_first(tenant);
+        self.pop()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.next.is_empty()
     }

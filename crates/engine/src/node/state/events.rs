@@ -1,5 +1,5 @@
-//! The events of a node that wait to be handled. While several organizations have work, each has its own queue, and the
-//! queues take turns. An organization with thousands of costly events delays another by one event at a time.
+//! The events of a node that wait to be handled. While several organizations have work, each has its own queue. An
+//! organization with thousands of costly events delays another by one event at a time.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -45,9 +45,14 @@ impl Events {
         self.turns.push(*tenant, (execution, event));
     }
 
-    /// Returns the next event of the organization that is next.
-    pub(in crate::node) fn pop(&mut self) -> Option<NodeEvent> {
-        let (execution, event) = self.turns.pop()?;
+    /// The organizations with events, the one that has waited longest first.
+    pub(in crate::node) fn tenants(&self) -> impl Iterator<Item = Tenant> {
+        self.turns.tenants()
+    }
+
+    /// Returns the next event of an organization.
+    pub(in crate::node) fn pop(&mut self, tenant: Tenant) -> Option<NodeEvent> {
+        let (execution, event) = self.turns.pop_of(tenant)?;
         if let Some((_, count)) = self.executions.get_mut(&execution) {
             *count -= 1;
             if *count == 0 {
@@ -108,7 +113,11 @@ mod tests {
         queued.push(first, a, notification(3));
         queued.push(second, b, notification(4));
         let mut numbers = Vec::new();
-        while let Some(NodeEvent::Notified(partitions)) = queued.pop() {
+        let mut next = || {
+            let tenant = queued.tenants().next()?;
+            queued.pop(tenant)
+        };
+        while let Some(NodeEvent::Notified(partitions)) = next() {
             numbers.extend(partitions);
         }
         assert_eq!(numbers, [1, 2, 3, 4]);
