@@ -82,13 +82,14 @@ impl Engine {
         options: EngineOptions,
         executors: impl FnOnce(&DataDir, &DirLock) -> Executors,
     ) -> Result<Self, EngineError> {
-        let EngineOptions { data_dir, key, scope, evaluator, spans, limits, budgets } = options;
+        let EngineOptions { data_dir, key, scope, evaluator, spans, limits, budgets, seal_note } = options;
         let mut held = data_dir.hold(&key)?;
         let store = SqliteStore::open(&data_dir.journal())?;
         held.begin(&data_dir, &store, now_ms())?;
         let store: Arc<dyn Store> = Arc::new(store);
         let executors = executors(&data_dir, &held);
-        let resources = EngineResources { data_dir: Some((data_dir, held)), sharing: None, spans, limits, budgets };
+        let data_dir = Some((data_dir, held));
+        let resources = EngineResources { data_dir, sharing: None, spans, limits, budgets, seal_note };
         Self::run(store, key, (executors, evaluator), resources, scope)
     }
 
@@ -100,7 +101,7 @@ impl Engine {
         resources: EngineResources,
         scope: EngineScope,
     ) -> Result<Self, EngineError> {
-        let EngineResources { data_dir, sharing, spans, limits, budgets } = resources;
+        let EngineResources { data_dir, sharing, spans, limits, budgets, seal_note } = resources;
         let loader = Loader::new(store.clone(), key);
         let (leases, member, loader) = match sharing {
             None => (all_of(&*store)?, None, loader),
@@ -111,8 +112,7 @@ impl Engine {
         };
         let node = member.as_ref().map(|member| format!("/{}", member.name())).unwrap_or_default();
         let signer = Signer::new(&key, &format!("{}{node}", this_process()))?;
-        inbox::seal_older(&store, &key, inbox::Unsealed::OfThisUpgrade)?;
-        resource_seals::seal_older(&*store, &key, inbox::Unsealed::OfThisUpgrade)?;
+        resource_seals::seal_store(&store, &key, seal_note.as_ref())?;
         let store = SealedStore::over(store, key);
         let mut salting = [0; 32];
         getrandom::fill(&mut salting).map_err(|error| EngineError::Stopped(error.to_string()))?;

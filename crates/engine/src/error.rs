@@ -84,15 +84,16 @@ impl fmt::Display for EngineError {
             Self::Store(error) => error.fmt(out),
             Self::Unsealed(count) => write!(
                 out,
-                "inbox messages have no seal ({count}), and nothing says that they are of the release before an upgrade: where another \
-                 process upgrades the store now, try again; where an upgrade was broken off, `mainspring upgrade --accept-unsealed` \
-                 takes them in; else somebody has changed the store"
+                "inbox messages have no seal ({count}), and nothing proves that an older release wrote them. If another process \
+                 upgrades the store now, try again. If an upgrade was interrupted or a backup of an older release was restored, \
+                 `mainspring upgrade --accept-unsealed` accepts them. Otherwise something other than Mainspring has changed \
+                 the store"
             ),
             Self::UnsealedResources(count) => write!(
                 out,
                 "resources (members, tokens, workflows, …) have no seal ({count}), and nothing proves that an older release wrote \
-                 them. If another process upgrades the store now, try again. If an upgrade was interrupted, `mainspring upgrade \
-                 --accept-unsealed` accepts them. Otherwise something other than Mainspring has changed the store"
+                 them. If another process upgrades the store now, try again. If an upgrade was interrupted or a backup of an \
+                 older release was restored, `mainspring upgrade --accept-unsealed` accepts them. Otherwise something other than Mainspring has changed the store"
             ),
             Self::Load(error) => error.fmt(out),
             Self::NoSuchExecution => out.write_str("there is no such execution"),

@@ -36,6 +36,7 @@ pub mod quarantine;
 pub mod receipts;
 pub mod resource_seals;
 pub mod resume_token;
+pub mod seal_note;
 pub mod shard;
 pub mod start_request;
 pub mod trace_spans;

@@ -10,6 +10,7 @@ use crate::{
     evaluator::Evaluator,
     lease::LeaseTiming,
     period_budgets::PeriodBudgets,
+    seal_note::SealNote,
     trace_spans::Spans,
 };
 
@@ -29,6 +30,8 @@ pub struct EngineOptions {
     pub limits: Option<Arc<dyn Limits>>,
     /// Provides the budgets for a day or a month. `None` if there are none.
     pub budgets: Option<Arc<dyn PeriodBudgets>>,
+    /// Records outside of the store that it has seals. `None` if the store alone is asked.
+    pub seal_note: Option<SealNote>,
 }
 
 /// Resources of an engine beside its store.
@@ -44,6 +47,8 @@ pub struct EngineResources {
     pub limits: Option<Arc<dyn Limits>>,
     /// Provides the budgets for a day or a month. `None` if there are none.
     pub budgets: Option<Arc<dyn PeriodBudgets>>,
+    /// Records outside of the store that it has seals. `None` if the store alone is asked.
+    pub seal_note: Option<SealNote>,
 }
 
 /// Options of a node in a cluster that shares a store.

@@ -3,12 +3,18 @@
 //! The catalogue of this release reads only resources with a seal of the installation's key. A store of an older format
 //! has resources without one: the process that upgrades it seals them. Later, a resource without a seal is a forgery.
 
+use std::sync::Arc;
+
 use mainspring_kernel::hash::Hash;
 use mainspring_store::{
     Change, ChangeOutcome, Put, ReadLimit, ResourceRow, Store, StoreError, has_seal, seal_resource,
 };
 
-use crate::{error::EngineError, inbox::Unsealed};
+use crate::{
+    error::EngineError,
+    inbox::{self, Unsealed},
+    seal_note::SealNote,
+};
 
 /// Resources per read and per change.
 const RESOURCES_READ_MAX: usize = 256;
@@ -16,12 +22,21 @@ const RESOURCES_READ_MAX: usize = 256;
 /// The name of a mark in the store: its resources are sealed.
 const MARK: &str = "resources-sealed";
 
+/// Seals the inbox messages and the resources that an older release left in a store, and records in `note` that the store
+/// has seals.
+pub fn seal_store(store: &Arc<dyn Store>, key: &[u8; 32], note: Option<&SealNote>) -> Result<(), EngineError> {
+    let unsealed = note.map_or(Ok(Unsealed::OfThisUpgrade), SealNote::unsealed)?;
+    inbox::seal_older(store, key, unsealed)?;
+    seal_older(&**store, key, unsealed)?;
+    note.map_or(Ok(()), SealNote::record)
+}
+
 /// Seals the resources that an older release left in the store, and sets the mark. Does nothing in a store with the mark.
 /// Returns the number of sealed resources.
 ///
 /// An attacker with access to the store can remove the mark, and can make the store appear older. Resources without a
-/// seal are therefore accepted only by the process that has upgraded the store, if no resource has a seal yet, or if an
-/// operator requested it.
+/// seal are therefore accepted only by the process that has upgraded the store, if no resource has a seal yet and no file
+/// beside the key records an earlier upgrade, or if an operator requested it.
 pub fn seal_older(store: &dyn Store, key: &[u8; 32], unsealed: Unsealed) -> Result<usize, EngineError> {
     let mark = Hash::keyed(key, &[b"mainspring resources sealed 1"]).hex();
     let is_accepted = unsealed == Unsealed::Accepted;
@@ -35,7 +50,8 @@ pub fn seal_older(store: &dyn Store, key: &[u8; 32], unsealed: Unsealed) -> Resu
         (sealed, without_seal) = (sealed + count, without_seal + rows.len() - count);
         Ok(true)
     })?;
-    if without_seal > 0 && !is_accepted && (sealed > 0 || !store.has_unsealed_resources()) {
+    let is_upgrade = unsealed == Unsealed::OfThisUpgrade && sealed == 0 && store.has_unsealed_resources();
+    if without_seal > 0 && !is_accepted && !is_upgrade {
         return Err(EngineError::UnsealedResources(without_seal));
     }
     each_page(store, |rows| {

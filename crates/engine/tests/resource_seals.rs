@@ -5,10 +5,11 @@ use std::sync::Arc;
 use mainspring_effects::Executors;
 use mainspring_engine::{
     Engine, EngineError, EngineResources, EngineScope, evaluator::InProcess, inbox::Unsealed, resource_seals,
+    seal_note::SealNote,
 };
 use mainspring_store::prelude::*;
 use mainspring_store::{
-    Change, ChangeOutcome, Put, ReadLimit, ResourceRow, has_valid_seal, memory::MemoryStore, seal_resource,
+    Change, ChangeOutcome, Put, ReadLimit, ResourceRow, SEAL_BYTES, has_valid_seal, memory::MemoryStore, seal_resource,
 };
 
 const KEY: [u8; 32] = [1; 32];
@@ -92,6 +93,39 @@ fn a_removed_mark_makes_no_resource_valid() {
     insert(&store, row("mallory"));
     assert_eq!(run(&store).err(), Some(EngineError::UnsealedResources(1)));
     assert_eq!(store.resource("member", "acme", "mallory").unwrap().unwrap().body, b"{}");
+}
+
+/// An attacker removes all seals and the marks, and sets the format back.
+fn made_older(upgraded: &MemoryStore) -> MemoryStore {
+    let older = MemoryStore::new();
+    older.set_unsealed_format();
+    for stored in upgraded.all_resources(None, ReadLimit::of(100)).unwrap() {
+        insert(&older, ResourceRow { body: stored.body[SEAL_BYTES..].to_vec(), ..stored });
+    }
+    insert(&older, row("mallory"));
+    older
+}
+
+#[test]
+fn a_store_that_was_made_older_is_refused_by_the_note_beside_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = SealNote::of(&[folder.path()], "/state", true);
+    let run = |store: &MemoryStore| {
+        let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as _);
+        let resources = EngineResources { seal_note: Some(note.clone()), ..EngineResources::default() };
+        Engine::run(Arc::new(store.clone()), KEY, workers, resources, EngineScope::All)
+    };
+    let store = MemoryStore::new();
+    store.set_unsealed_format();
+    insert(&store, row("ada"));
+    block_on(async {
+        run(&store).unwrap().drain().await;
+        let older = made_older(&store);
+        assert_eq!(run(&older).err(), Some(EngineError::UnsealedResources(2)));
+        assert_eq!(older.resource("member", "acme", "mallory").unwrap().unwrap().body, b"{}", "nothing is sealed");
+        // The store alone does not prove it.
+        assert_eq!(resource_seals::seal_older(&older, &KEY, Unsealed::OfThisUpgrade), Ok(2));
+    });
 }
 
 #[test]

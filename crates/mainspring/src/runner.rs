@@ -39,6 +39,7 @@ use crate::{
     secrets::NodeSecrets,
     server_settings::{ObjectSettings, object_settings},
     signals::Signals,
+    store_location::StoreLocation,
 };
 
 /// Help text on [`ALLOW_VARIABLE`], for commands that run `http` steps of several organizations.
@@ -165,9 +166,12 @@ pub async fn open_with(
     rules: Rules,
 ) -> Result<Engine, CliError> {
     let (allow, traces) = (http_allow()?, spans.is_some());
+    let is_for_all = reach == EngineScope::All;
     let budgets = Some(period_budgets::source(rules.budgets.clone()));
-    let limits = (reach == EngineScope::All).then(|| Arc::new(mainspring_server::StoredLimits) as Arc<_>);
-    let options = EngineOptions { data_dir: home, key, scope: reach, evaluator: evaluator(), spans, limits, budgets };
+    let limits = is_for_all.then(|| Arc::new(mainspring_server::StoredLimits) as Arc<_>);
+    let seal_note = Some(StoreLocation::Folder(home.clone()).seal_note(&home, is_for_all));
+    let evaluator = evaluator();
+    let options = EngineOptions { data_dir: home, key, scope: reach, evaluator, spans, limits, budgets, seal_note };
     Ok(Engine::open(options, |home, held| executors_with(allow, traces, rules, home, held)).await?)
 }
 

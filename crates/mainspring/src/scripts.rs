@@ -25,13 +25,14 @@ pub(crate) const SCRIPTS: &str = "scripts";
 const MODES: [&str; 3] = ["contained", "uncontained", "off"];
 
 /// Files and folders that engine and server create in the data folder.
-const OURS: [&str; 18] = [
+const OURS: [&str; 19] = [
     "journal.db",
     "journal.db-wal",
     "journal.db-shm",
     "journal.db-journal",
     "generation",
     "audit-heads",
+    "sealed-stores",
     "lock",
     "wakeup.sock",
     // The name of the socket in earlier releases.

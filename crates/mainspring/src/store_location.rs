@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use mainspring_engine::{EngineError, data_dir::DataDir, keys};
+use mainspring_engine::{EngineError, data_dir::DataDir, keys, seal_note::SealNote};
 use mainspring_server::services::{audit_marks::Marks, encryption_keys::EncryptionKeys};
 use mainspring_store::{
     Store,
@@ -86,31 +86,38 @@ impl StoreLocation {
     /// places are read, since a folder can become read-only or writable later. `makes` is false for read-only
     /// commands, which create nothing.
     pub(crate) fn marks(&self, home: &DataDir, key: [u8; 32], makes: bool) -> Marks {
-        let (file, store, former) = match self {
-            Self::Folder(home) => {
-                let folder = home.folder().canonicalize().unwrap_or_else(|_| home.folder().to_path_buf());
-                (paths::key_file(&[home.folder()]), folder.display().to_string(), None)
-            }
-            Self::Shared(address) => {
-                // An unreadable address gives an empty name, which is harmless: such an address opens no store
-                // either.
-                let store = PostgresStore::identity(address).unwrap_or_default();
-                (paths::key_file(&[]), store, former_name(address))
-            }
-        };
-        let beside = file.parent().unwrap_or(Path::new("."));
-        let heads = beside.join("audit-heads");
-        let is_usable = if makes {
-            DirBuilder::new().recursive(true).mode(0o700).create(&heads).is_ok()
-                && rustix::fs::access(&heads, Access::WRITE_OK).is_ok()
-        } else {
-            heads.is_dir()
-        };
-        let [first, second] = if is_usable { [beside, home.folder()] } else { [home.folder(), beside] };
+        let (file, store) = (self.key_file(), self.store_name());
+        let [first, second] = beside(&file, home, "audit-heads", makes);
         let marks = Marks::of(first, &store, key).and_in(second, &store);
+        let former = match self {
+            Self::Folder(_) => None,
+            Self::Shared(address) => former_name(address),
+        };
         match former {
             Some(former) => marks.and_in(first, former),
             None => marks,
+        }
+    }
+
+    /// The file which records that the store has seals. It is where the audit marks are, for the same reason. `writes` is
+    /// false for a process that does not run all executions of the store.
+    pub(crate) fn seal_note(&self, home: &DataDir, writes: bool) -> SealNote {
+        let file = self.key_file();
+        SealNote::of(&beside(&file, home, "sealed-stores", writes), &self.store_name(), writes)
+    }
+
+    /// The name that distinguishes stores which share a key.
+    fn store_name(&self) -> String {
+        match self {
+            Self::Folder(home) => {
+                // At its first use the folder does not exist yet.
+                let folder = home.folder();
+                let parent = || Some(folder.parent()?.canonicalize().ok()?.join(folder.file_name()?));
+                let whole = folder.canonicalize().ok().or_else(parent);
+                whole.unwrap_or_else(|| folder.to_path_buf()).display().to_string()
+            }
+            // An unreadable address gives an empty name, which is harmless: such an address opens no store either.
+            Self::Shared(address) => PostgresStore::identity(address).unwrap_or_default(),
         }
     }
 
@@ -145,6 +152,20 @@ impl StoreLocation {
             Self::Shared(_) => "`mainspring node --store …` starts a node".into(),
         }
     }
+}
+
+/// The folder of the key and the data folder, the one to write to first: the folder of the key, unless `name` cannot be
+/// written there. `makes` creates `name` in it.
+fn beside<'a>(key_file: &'a Path, home: &'a DataDir, name: &str, makes: bool) -> [&'a Path; 2] {
+    let beside = key_file.parent().unwrap_or(Path::new("."));
+    let folder = beside.join(name);
+    let is_usable = if makes {
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).is_ok()
+            && rustix::fs::access(&folder, Access::WRITE_OK).is_ok()
+    } else {
+        folder.is_dir()
+    };
+    if is_usable { [beside, home.folder()] } else { [home.folder(), beside] }
 }
 
 /// The name under which earlier versions stored the marks of a store: its address without user, password and

@@ -133,6 +133,7 @@ async fn open(folder: &Path) -> Engine {
         evaluator: Arc::new(InProcess),
         limits: None,
         budgets: None,
+        seal_note: None,
         spans: None,
     };
     Engine::open(options, |home, held| executors(Default::default(), home, held)).await.unwrap()

@@ -193,6 +193,7 @@ fn approved_by_somebody_else(dir: &TestDir) {
             evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
             limits: None,
             budgets: None,
+            seal_note: None,
             spans: None,
         };
         let engine =

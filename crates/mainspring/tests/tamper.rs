@@ -144,6 +144,7 @@ async fn open(folder: &Path) -> Engine {
         evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
         limits: None,
         budgets: None,
+        seal_note: None,
         spans: None,
     };
     Engine::open(options, |home, held| executors(Default::default(), home, held)).await.unwrap()

@@ -77,6 +77,8 @@ pub enum Unsealed {
     /// Accepts them if this process has upgraded the store from a format without seals, and no execution in it was
     /// started by a release with seals.
     OfThisUpgrade,
+    /// Refuses them: an earlier process has sealed the store, as a file beside the key proves.
+    Refused,
     /// Accepts them, as an operator requested.
     Accepted,
 }
@@ -114,7 +116,7 @@ pub fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) ->
             );
             return Ok(0);
         }
-        if !store.is_of_unsealed_format() {
+        if unsealed == Unsealed::Refused || !store.is_of_unsealed_format() {
             return Err(EngineError::Unsealed(found.len()));
         }
     }

@@ -180,6 +180,7 @@ pub(super) async fn join(
 ) -> Result<Engine, CliError> {
     let store = location.store_for_engine()?;
     let key = location.key(&*store)?;
+    let seal_note = Some(location.seal_note(&global.home()?, true));
     let home = DataDir::new(global.home()?.folder().join("node"));
     let mut held = home.hold(&key)?;
     // Attempts of other machines are recorded there and not here, so a missing record does not prove that an
@@ -192,7 +193,7 @@ pub(super) async fn join(
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
     let sharing = Some(ClusterOptions { terms: LeaseTiming { lease_ms: lease_seconds * 1_000 }, place: this_place() });
     let limits = Some(std::sync::Arc::new(mainspring_server::StoredLimits) as std::sync::Arc<_>);
-    let resources = EngineResources { data_dir: Some((home, held)), sharing, spans, limits, budgets };
+    let resources = EngineResources { data_dir: Some((home, held)), sharing, spans, limits, budgets, seal_note };
     Ok(Engine::run(store, key, workers, resources, EngineScope::All)?)
 }
 

@@ -7,6 +7,7 @@ use mainspring_engine::{
     EngineError,
     inbox::{Unsealed, seal_older},
     resource_seals,
+    seal_note::SealNote,
 };
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_store::{Store, sqlite::SqliteStore};
@@ -34,7 +35,6 @@ pub(crate) struct Upgrade {
 
 /// Upgrades the store, and seals the inbox messages and the resources of the older release.
 pub(crate) fn upgrade(upgrade: &Upgrade, context: &Context) -> Result<Exit, CliError> {
-    let unsealed = if upgrade.accept_unsealed { Unsealed::Accepted } else { Unsealed::OfThisUpgrade };
     let location = StoreLocation::of(&context.global)?;
     let (messages, resources) = match &location {
         StoreLocation::Folder(home) => {
@@ -46,14 +46,14 @@ pub(crate) fn upgrade(upgrade: &Upgrade, context: &Context) -> Result<Exit, CliE
             // The lock excludes other processes from here on.
             let held = home.hold(&key)?;
             let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?);
-            let sealed = seal_all(&store, &key, unsealed)?;
+            let sealed = seal_all(&store, &key, upgrade, &location.seal_note(home, true))?;
             drop(held);
             sealed
         }
         StoreLocation::Shared(_) => {
             let store = location.store_for_engine()?;
             let key = location.key(&*store)?;
-            seal_all(&store, &key, unsealed)?
+            seal_all(&store, &key, upgrade, &location.seal_note(&context.global.home()?, true))?
         }
     };
     if context.global.json {
@@ -73,7 +73,15 @@ pub(crate) fn upgrade(upgrade: &Upgrade, context: &Context) -> Result<Exit, CliE
 }
 
 /// Returns the numbers of sealed messages and resources.
-fn seal_all(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) -> Result<(usize, usize), EngineError> {
+fn seal_all(
+    store: &Arc<dyn Store>,
+    key: &[u8; 32],
+    upgrade: &Upgrade,
+    note: &SealNote,
+) -> Result<(usize, usize), EngineError> {
+    let unsealed = if upgrade.accept_unsealed { Unsealed::Accepted } else { note.unsealed()? };
     let messages = seal_older(store, key, unsealed)?;
-    Ok((messages, resource_seals::seal_older(&**store, key, unsealed)?))
+    let resources = resource_seals::seal_older(&**store, key, unsealed)?;
+    note.record()?;
+    Ok((messages, resources))
 }

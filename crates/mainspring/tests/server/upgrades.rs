@@ -98,6 +98,22 @@ fn verify(folder: &Path, store: Option<&str>) {
     assert_eq!(verified.exit, Some(0), "{verified:?}");
 }
 
+/// Runs `mainspring upgrade` on a store whose resources have lost their seals, whose marks are gone, and whose format is the
+/// older one again: the file beside the key proves that it was upgraded.
+fn refuse_to_upgrade_again(folder: &Path, store: Option<&str>) {
+    let upgrade = |more: &[&str]| {
+        let mut command = std::process::Command::new(MAINSPRING);
+        command.args(["upgrade", "--json"]).args(more).env_clear().env("HOME", folder);
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).arg("--dir").arg(folder.join("data"));
+        store.into_iter().for_each(|address| drop(command.args(["--store", address])));
+        call(command, b"")
+    };
+    let refused = upgrade(&[]);
+    assert!(refused.stdout.contains("unsealed_resources"), "{refused:?}");
+    let accepted = upgrade(&["--accept-unsealed"]);
+    assert!(accepted.exit == Some(0) && !accepted.stdout.contains(r#""resourcesSealed":0"#), "{accepted:?}");
+}
+
 #[test]
 fn an_embedded_store_of_the_format_before_is_upgraded_and_continued() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,6 +127,12 @@ fn an_embedded_store_of_the_format_before_is_upgraded_and_continued() {
     continue_all(&server, SQLITE.token, false);
     assert_eq!(server.stop(), Some(0));
     verify(folder.path(), None);
+    let store = Connection::open(&path).unwrap();
+    let older = "UPDATE resources SET body = substr(body, 34); DELETE FROM metadata WHERE name = 'resources-sealed';
+        PRAGMA user_version = 12";
+    store.execute_batch(older).unwrap();
+    drop(store);
+    refuse_to_upgrade_again(folder.path(), None);
 }
 
 #[test]
@@ -125,4 +147,8 @@ fn a_shared_store_of_the_format_before_is_upgraded_and_continued() {
     continue_all(&server, POSTGRES.token, true);
     assert_eq!(server.stop(), Some(0));
     verify(folder.path(), Some(&address));
+    let older = "SET search_path = {schema}; UPDATE resources SET body = substr(body, 34);
+        DELETE FROM metadata WHERE name = 'resources-sealed'; UPDATE mainspring_format SET format = 13";
+    beside.execute(&older.replace("{schema}", scratch.schema())).unwrap();
+    refuse_to_upgrade_again(folder.path(), Some(&address));
 }

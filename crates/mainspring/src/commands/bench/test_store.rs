@@ -172,7 +172,8 @@ fn begin(
     let is_shared = store.is_shared();
     let sharing = is_shared.then(|| ClusterOptions { terms: TERMS, place: "bench".into() });
     let partitions = store.partitions().map_err(EngineError::from)? as usize;
-    let resources = mainspring_engine::EngineResources { data_dir: None, sharing, spans, limits, budgets: None };
+    let resources =
+        mainspring_engine::EngineResources { data_dir: None, sharing, spans, limits, budgets: None, seal_note: None };
     let engine = Engine::run(store, KEY, (executors, evaluator::evaluator()), resources, EngineScope::All)?;
     Ok((Arc::new(engine), partitions))
 }
