@@ -202,6 +202,10 @@ impl Connection {
             TransportConfig::Stdio(stdio) => Self::open_stdio(&config.name, stdio, texts, scope, access).await,
             TransportConfig::Http(http) => Self::open_http(&config.name, http, texts, scope, access).await,
         };
+        let opened = match opened {
+            Ok(connection) => connection.with_known_version().await,
+            failed => failed,
+        };
         match opened {
             Ok(connection) => Ok(Self { redactor, ..connection }),
             Err(error) => Err(error.map_text(|text| redactor.text(text))),
@@ -287,6 +291,25 @@ impl Connection {
             is_retired: AtomicBool::new(false),
             redactor: Redactor::default(),
         }
+    }
+
+    /// Closes the connection if the server has chosen a version of the protocol that this build does not speak. The library
+    /// reports such a version and continues.
+    async fn with_known_version(self) -> Result<Self, ToolError> {
+        let chosen = self.protocol_version().unwrap_or_default();
+        let known = ProtocolVersion::KNOWN_VERSIONS;
+        if known.iter().any(|version| version.as_str() == chosen) {
+            return Ok(self);
+        }
+        let server = self.server.clone();
+        self.close().await;
+        let names: Vec<&str> = known.iter().map(ProtocolVersion::as_str).collect();
+        let why = format!(
+            "it speaks version `{}` of the protocol, and this release speaks {}",
+            quoted(&chosen),
+            names.join(", ")
+        );
+        Err(ToolError::NotConnected(server, why))
     }
 
     /// The name of the server.

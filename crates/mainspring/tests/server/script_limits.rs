@@ -274,12 +274,37 @@ fn scripts_are_killed_before_their_server() {
     let code = [("id", "code"), ("type", "code"), ("code", "export default function () { return 1; }")]
         .map(|(key, value)| (key, Value::from(value)));
     steps_of(&owner, "code", vec![Value::map(code)]);
-    let pid = server.pid().to_string();
-    assert_ne!(score_of(&pid), "1000");
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let children: String = threads.filter_map(|one| fs::read_to_string(one.path().join("children")).ok()).collect();
-    let workers: Vec<_> = children.split_ascii_whitespace().map(score_of).collect();
+    assert_ne!(score_of(&server.pid().to_string()), "1000");
+    let workers: Vec<_> = children_of(&server).iter().map(|child| score_of(child)).collect();
     assert!(!workers.is_empty() && workers.iter().all(|score| score == "1000"), "{workers:?}");
+}
+
+fn children_of(server: &Server) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap().flatten();
+    let children: String = threads.filter_map(|one| fs::read_to_string(one.path().join("children")).ok()).collect();
+    children.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+/// What the allocator of the executable reserves at the start of a worker counts against the worker's address space.
+#[test]
+fn a_worker_of_the_executable_starts_far_below_its_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let code = [("id", "code"), ("type", "code"), ("code", "export default function () { return 1; }")]
+        .map(|(key, value)| (key, Value::from(value)));
+    steps_of(&server.owner(), "code", vec![Value::map(code)]);
+    let number = |text: &str, name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+        line.split_ascii_whitespace().next().unwrap().parse().unwrap()
+    };
+    let workers = children_of(&server);
+    assert!(!workers.is_empty());
+    for worker in workers {
+        let read = |name: &str| fs::read_to_string(format!("/proc/{worker}/{name}")).unwrap();
+        let bound = number(&read("limits"), "Max address space");
+        let used = number(&read("status"), "VmSize:") * 1_024;
+        assert!(used < bound / 2, "{used} of {bound} bytes");
+    }
 }
 
 #[test]

@@ -44,6 +44,7 @@ fn main() {
         trial("results_become_outcomes", results_become_outcomes),
         trial("errors_become_failures_with_help", errors_become_failures_with_help),
         trial("a_server_of_the_version_without_handshake_is_used", a_server_of_the_version_without_handshake_is_used),
+        trial("a_server_of_an_unknown_version_is_not_used", a_server_of_an_unknown_version_is_not_used),
         trial("a_cancellation_reaches_the_server", a_cancellation_reaches_the_server),
         trial("a_dead_server_is_started_again_for_the_next_call", a_dead_server_is_started_again_for_the_next_call),
         trial("a_changed_list_is_read_again", a_changed_list_is_read_again),
@@ -264,6 +265,18 @@ fn a_server_of_the_version_without_handshake_is_used(bench: &Bench) {
         let tools = Tools::new(bench.pool(vec![config]));
         check(bench, &tools, "echo", "{}", "done [");
     }
+}
+
+fn a_server_of_an_unknown_version_is_not_used(bench: &Bench) {
+    let tools = Tools::new(bench.pool(vec![bench.server("test", "unknown")]));
+    check(
+        bench,
+        &tools,
+        "echo",
+        "{}",
+        "it speaks version `2031-01-01` of the protocol, and this release speaks 2024-11-05,",
+    );
+    assert!(!bench.log().contains("call"), "{}", bench.log());
 }
 
 fn a_cancellation_reaches_the_server(bench: &Bench) {

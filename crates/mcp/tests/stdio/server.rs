@@ -136,7 +136,10 @@ impl Server {
                 "serverInfo": {"name": "test", "version": "1"}, "ttlMs": 0, "cacheScope": "private",
             }),
             "initialize" => json!({
-                "protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {"listChanged": true}},
+                "protocolVersion": match self.mode.as_str() {
+                    "unknown" => json!("2031-01-01"),
+                    _ => message["params"]["protocolVersion"].clone(),
+                }, "capabilities": {"tools": {"listChanged": true}},
                 "serverInfo": {"name": "test", "version": "1"},
             }),
             "tools/list" => self.list(&message["params"]),
