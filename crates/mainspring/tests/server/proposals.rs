@@ -409,6 +409,20 @@ fn open_proposals_are_bounded() {
     propose(&owner, "w", &base, waiting(500)).expect(201);
 }
 
+#[test]
+fn a_member_leaves_room_for_the_proposals_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(folder.path(), &["--rate-limit-per-second", "0"]);
+    let ours = Organization::new(&server, "acme");
+    let base = sync(&ours.owner, "w", waiting(1));
+    let [zoe, sam] = ["zoe", "sam"].map(|user| ours.member(user, "member"));
+    (0..40).for_each(|n| drop(propose(&zoe, "w", &base, waiting(n + 2)).expect(201)));
+    let refused = propose(&zoe, "w", &base, waiting(500)).expect(429);
+    assert!(refused.text_at("error").contains("40 open proposals of yours"), "{refused:?}");
+    propose(&sam, "w", &base, waiting(500)).expect(201);
+    propose(&ours.owner, "w", &base, waiting(501)).expect(201);
+}
+
 /// Sessions and members with the role `agent` have few places in sum, so that they cannot take those of people.
 #[test]
 fn programs_leave_room_for_the_proposals_of_people() {

@@ -47,6 +47,9 @@ const OPEN_MAX: usize = 100;
 /// Most open proposals of one workflow by sessions and members with the role `agent`: people always have room for theirs.
 const OPEN_BY_PROGRAMS_MAX: usize = 20;
 
+/// Most open proposals of one workflow by one person who is no admin: no member uses all places of the others.
+const OPEN_BY_MEMBER_MAX: usize = 40;
+
 /// Expired proposals that one creation marks. Each is written with its definition.
 const MARKED_MAX: usize = 8;
 /// Unfinished executions that a message names.
@@ -595,17 +598,24 @@ struct Open {
     all: usize,
     /// Those of sessions and of members with the role `agent`.
     by_programs: usize,
+    /// Those of the caller.
+    by_caller: usize,
 }
 
 impl Open {
     /// Checks that there is room for one more.
     fn check(&self, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
-        let Self { all, by_programs } = *self;
+        let Self { all, by_programs, by_caller } = *self;
         let message = if all >= OPEN_MAX {
             format!("The workflow `{}` has {all} open proposals: review or reject some.", workflow.id)
         } else if by_programs >= OPEN_BY_PROGRAMS_MAX && is_of_program(&caller.kind, caller.role) {
             format!(
                 "The workflow `{}` has {by_programs} open proposals of sessions and agents: people review or reject some first.",
+                workflow.id
+            )
+        } else if by_caller >= OPEN_BY_MEMBER_MAX && !caller.effective_role().is_admin() {
+            format!(
+                "The workflow `{}` has {by_caller} open proposals of yours: some must be reviewed first.",
                 workflow.id
             )
         } else {
@@ -644,6 +654,7 @@ fn expire(
             _ => {
                 open.all += 1;
                 let author = stored.body.author;
+                open.by_caller += usize::from(author.user == caller.user);
                 open.by_programs +=
                     usize::from(author.session.is_some() || is_agent(repository, author.user, &mut roles)?);
             }
