@@ -117,7 +117,7 @@ impl Caller {
     }
 
     /// A session acts as a program, independent of its member's role.
-    fn effective_role(&self) -> Role {
+    pub(crate) fn effective_role(&self) -> Role {
         if self.is_person() { self.role } else { Role::Agent }
     }
 }
