@@ -147,7 +147,7 @@ impl Found {
         }
         let rollout = rollout_side(&start.trigger, state.lineage.depth > 0);
         self.compare("executions.rollout", &names.rollout, &rollout);
-        // So is the usage of executions that ended with them.
+        // Older releases stored no usage.
         if row.usage.is_some() {
             self.compare("executions.usage", &row.usage, &summary.usage);
         }

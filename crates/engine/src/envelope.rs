@@ -16,7 +16,7 @@ use mainspring_kernel::{
 
 use crate::execution_tree::OpenGate;
 
-/// The envelope of an execution that has ended or waits for approvals only, its own or those of its children.
+/// The envelope of an execution in any state, with the open approvals of it and of its children.
 pub fn of_execution(state: &State, history: &History, gates: &[OpenGate]) -> Value {
     let status = status(state);
     let gates: Vec<Value> = gates.iter().map(gate_value).collect();

@@ -353,7 +353,7 @@ impl Node {
             Output::Handoff(handoff) => self.handoff(handoff),
             Output::Lost(partitions) => self.lost(partitions),
             Output::PassOn(execution, input, remote) => self.pass_on(execution, input, remote),
-            // PendingInput, since it may produce outputs of its own.
+            // Queued, since it may produce outputs of its own.
             Output::Activate(execution) => self.receive(NodeEvent::Activate(execution)),
             Output::Quarantine(execution, why) => self.quarantine(execution, why),
             Output::Stalled(why) => self.stalled(why),

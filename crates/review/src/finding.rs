@@ -1,4 +1,4 @@
-//! Findings: the codes of risks, their severity, and the rating of a change.
+//! Findings of a review: their codes, the severity of each, and the rating of a change.
 
 use mainspring_kernel::{document::Path, value::Value};
 

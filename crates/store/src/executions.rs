@@ -68,7 +68,7 @@ pub trait Executions: Send + Sync {
         limit: usize,
     ) -> Result<Vec<QuarantinedRow>, StoreError>;
 
-    /// Releases an execution from quarantine, and removes the message that notice its parent of the quarantine from the
+    /// Releases an execution from quarantine, and removes the message that notifies its parent of the quarantine from the
     /// inbox. Durable, with the audit entries, all or nothing.
     fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError>;
 
@@ -305,7 +305,7 @@ pub struct AwaitingParent<'a> {
     pub execution: ExecutionKey,
     /// Its head at the time when it was seen to wait.
     pub head: Expected,
-    /// The id of the message that notice it of the other one's quarantine.
+    /// The id of the message that notifies it of the other one's quarantine.
     pub notice: &'a str,
 }
 

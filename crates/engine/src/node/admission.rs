@@ -273,7 +273,7 @@ impl Node {
         let begin = admission.machine.keep(|organization| self.counts(organization));
         self.admission = Some(admission);
         for new_execution in begin {
-            // PendingInput behind the outputs that are being performed.
+            // Queued behind the outputs that are being performed.
             self.receive(NodeEvent::Shard(Event::Start(Box::new(new_execution))));
         }
     }

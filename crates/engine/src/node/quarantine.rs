@@ -35,7 +35,7 @@ impl Node {
         let Some(why) = self.quarantine.pending_quarantines.get(&execution) else {
             return Some(NodeOutput::Load(execution, number));
         };
-        // PendingInput, since it may produce outputs of its own.
+        // Queued, since it may produce outputs of its own.
         let answer = Box::new(LoadAnswer::Quarantined(why.clone()));
         self.receive(NodeEvent::Shard(Event::Loaded(execution, number, answer)));
         None

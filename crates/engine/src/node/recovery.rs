@@ -57,7 +57,7 @@ impl Node {
             let (execution, instance, attempt) = name;
             let adopted =
                 Event::AttemptRecovered { execution, instance, attempt, recovery: AttemptRecovery::StillRunning };
-            // PendingInput, since it may produce outputs of its own.
+            // Queued, since it may produce outputs of its own.
             return self.receive(NodeEvent::Shard(adopted));
         }
         let (execution, instance, _) = name;

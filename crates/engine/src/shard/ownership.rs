@@ -39,7 +39,7 @@ impl Ownership {
 }
 
 impl Shard {
-    /// Drops all partitions if the lease has expired. The driver calls it before every event and every output.
+    /// Drops all partitions if the lease has expired. The node calls it before every event and every step.
     pub fn expire(&mut self, now: ClockReading) {
         if self.ownership.leases.is_over(now) {
             self.lose_all();

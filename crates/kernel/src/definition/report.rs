@@ -405,6 +405,12 @@ impl<'a> Report<'a> {
             return help;
         }
         if let Some(holder) = foreign::holder(key, known.clone()) {
+            // `retries: {maxAttempts: 3}` is the object itself under another name.
+            let is_policy = holder == ("retry", "maxAttempts") && key != "maxAttempts" && value.as_map().is_some();
+            if is_policy && document.part(&path.key("retry")).is_none() {
+                self.meant.insert(path.key("retry"));
+                return renamed(&at, key, path, "retry", value);
+            }
             let inside = document.part(&path.key("config")).filter(|_| known.clone().any(|known| known == "config"));
             return self.held(path, key, foreign::holder_of_attempts(holder, inside), value);
         }

@@ -33,7 +33,7 @@ pub(super) static CODES: [ErrorCode; 22] = [
         "`GET /api/me` shows its permissions.",
     ),
     response("NOT_FOUND", 404, 10, "The resource does not exist, or belongs to another organization.", "Check the id."),
-    response("METHOD_NOT_ALLOWED", 405, 40, "The route does not have this method.", "See `GET /api/openapi.json`."),
+    response("METHOD_NOT_ALLOWED", 405, 40, "The route does not have this method.", "See `GET /openapi.json`."),
     response("REQUEST_TIMEOUT", 408, 40, "The body did not arrive in time.", "Try again."),
     response(
         "CONFLICT",

@@ -16,7 +16,7 @@ pub(crate) struct ExecutionView {
     pub(crate) name: String,
     /// The hash of the definition that it started with: `sha256:…`.
     pub(crate) workflow_hash: String,
-    /// The start time, the initiator and the execution key.
+    /// The start time, the initiator, and the execution key (at a server the id).
     pub(crate) began: Option<(u64, String, String)>,
     /// The parent execution, if there is one.
     pub(crate) parent: Option<String>,

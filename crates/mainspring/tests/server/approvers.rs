@@ -133,6 +133,20 @@ fn checks_saves_and_starts_warn_of_unable_approvers() {
 }
 
 /// Without named approvers the owner of an execution and the admins decide. The owner is known at the start only.
+/// The owner is the only one who can start and decide.
+#[test]
+fn a_gate_for_two_in_an_organization_of_one_is_a_warning_when_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let save_it = || saved(&ours.owner, "two", r#"{"steps":[{"type":"approval","id":"a","count":2}]}"#);
+    assert_eq!(places(&save_it()), [(TOO_FEW.to_string(), "steps[0].count".to_string())]);
+    ours.member("eve", "viewer");
+    assert_eq!(places(&save_it()).len(), 1);
+    ours.member("bob", "member");
+    assert_eq!(places(&save_it()), []);
+}
+
 #[test]
 fn the_initiator_counts_as_an_approver() {
     let folder = tempfile::tempdir().unwrap();

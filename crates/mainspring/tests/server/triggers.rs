@@ -195,6 +195,38 @@ fn a_run_on_request_maps_its_event() {
     assert!(log.text.contains("variables without a value: `miss`"), "{log:?}");
 }
 
+/// The input of a triggered execution is an empty object if the schema refuses null: its fields may have defaults.
+#[test]
+fn an_execution_of_a_trigger_gets_the_defaults_of_the_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let with_schema = |schema: &str| {
+        let text = format!(
+            r#"{{"inputSchema": {schema}, "steps": [{{"id": "r", "type": "return", "input": {{"version": "@input.version"}}}}]}}"#
+        );
+        json::read(text.as_bytes()).unwrap().value
+    };
+    let daily = r#"{"type": "schedule", "cron": "0 9 * * *"}"#;
+    let object = r#"{"type": "object", "required": ["version"], "properties": {"version": {"type": "string", "default": "latest"}}}"#;
+    save(&owner, "defaults", with_schema(object));
+    let created = create(&owner, "defaults", daily, "").expect(201);
+    assert!(created.text.contains(r#""warnings":[]"#), "{created:?}");
+    let run =
+        |id: &str| owner.send("POST", &format!("/api/triggers/{id}/run"), &[], Some(r#"{"clientRequestId": "1"}"#));
+    let started = run(&created.text_at("id")).expect(202).text_at("executionId");
+    let ended = owner.get(&format!("/api/executions/{started}/wait")).expect(200);
+    assert!(ended.text.contains(r#""version":"latest""#), "{ended:?}");
+    let without = Value::map([("workflowId", Value::from("defaults")), ("clientRequestId", "2".into())]);
+    owner.post("/api/triggers/manual/run", &without).expect(202);
+    assert!(!owner.post("/api/triggers/manual/run", &without).expect(200).text.contains(r#""differs":["input"]"#));
+    save(&owner, "strict", with_schema(&object.replace(r#", "default": "latest""#, "")));
+    let warned = create(&owner, "strict", daily, "").expect(201);
+    assert!(warned.text.contains("the `inputSchema` of `strict` requires one"), "{warned:?}");
+    let refused = run(&warned.text_at("id")).expect(400);
+    assert!(refused.text.contains("version"), "{refused:?}");
+}
+
 #[test]
 fn commands_manage_triggers() {
     let folder = tempfile::tempdir().unwrap();

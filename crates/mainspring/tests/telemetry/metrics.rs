@@ -8,7 +8,7 @@ use std::{
 
 use super::{prometheus::Scraped, support::TestDir, *};
 
-/// Every documented metric with its type.
+/// Every metric of `run`, with its type.
 const METRICS: [(&str, &str); 39] = [
     ("mainspring_attempt_seconds", "histogram"),
     ("mainspring_attempts_recovered_total", "counter"),

@@ -1,5 +1,5 @@
-//! Reports of refused requests: log lines, a metric, and audit entries. All are rate-limited, so that refused clients
-//! cannot flood logs that others read.
+//! Reports of refused requests: log lines, audit entries, and a metric. Lines and entries are limited, so that refused
+//! clients cannot flood logs that others read; the metric counts all.
 
 use std::{
     collections::HashMap,

@@ -416,7 +416,10 @@ fn differences(app: &App, caller: &Caller, row: &ExecutionRow, input: &Value, va
     let Some(first) = state.start.filter(|_| caller.has(Permission::ExecutionsRead)) else { return Ok(Vec::new()) };
     let is_known = |value: &Value| !(state.journal.has_erased && *value == Value::Null);
     let mut differs = Vec::new();
-    if is_known(&first.input) && first.input != *input {
+    // A start without an input may have an empty object instead.
+    let is_empty = |value: &Value| *value == Value::Null || value.as_map().is_some_and(Map::is_empty);
+    let is_same = first.input == *input || *input == Value::Null && is_empty(&first.input);
+    if is_known(&first.input) && !is_same {
         differs.push("input".to_string());
     }
     if is_known(&first.variables) {

@@ -74,7 +74,8 @@ pub(super) struct TriggerBody {
     created_at: String,
     /// Time of the last change, RFC 3339.
     updated_at: String,
-    /// In the response to a change, the warnings about it: secrets of a webhook with fewer than 16 bytes. Otherwise empty.
+    /// In the response to a change, the warnings about it: secrets of a webhook with fewer than 16 bytes, and a workflow
+    /// whose `inputSchema` requires an input. Otherwise empty.
     warnings: Vec<String>,
 }
 
@@ -215,10 +216,17 @@ fn body(app: &App, trigger: TriggerWithState) -> TriggerBody {
 }
 
 /// A trigger that was saved, with the warnings about its configuration.
-fn saved(app: &App, trigger: TriggerWithState, config: Option<&ConfigBody>) -> Tagged<TriggerBody> {
+fn saved(
+    app: &App,
+    caller: &Caller,
+    trigger: TriggerWithState,
+    config: Option<&ConfigBody>,
+) -> Result<Tagged<TriggerBody>> {
+    let of_input = save_trigger::input_warning(app, &caller.organization, &trigger.stored.body)?;
     let mut saved = tagged(app, trigger);
     saved.body.warnings = config.map(ConfigBody::warnings).unwrap_or_default();
-    saved
+    saved.body.warnings.extend(of_input);
+    Ok(saved)
 }
 
 fn tagged(app: &App, trigger: TriggerWithState) -> Tagged<TriggerBody> {
@@ -283,7 +291,7 @@ async fn create(
 ) -> Result<(StatusCode, Tagged<TriggerBody>)> {
     app.run(move |app| {
         let created = save_trigger::create(app, &caller, &new)?;
-        Ok((StatusCode::CREATED, saved(app, created, Some(&new.config))))
+        Ok((StatusCode::CREATED, saved(app, &caller, created, Some(&new.config))?))
     })
     .await
 }
@@ -304,7 +312,7 @@ async fn update(
     let seen = if_match(&headers)?;
     app.run(move |app| {
         let updated = save_trigger::update(app, &caller, &id, &draft, seen)?;
-        Ok(saved(app, updated, draft.config.as_ref()))
+        saved(app, &caller, updated, draft.config.as_ref())
     })
     .await
 }

@@ -144,6 +144,20 @@ impl<'a> Members<'a> {
         Ok(self.admins.get_or_insert_default())
     }
 
+    /// True if a member who is no admin can decide.
+    fn has_other_deciders(&mut self) -> Result<bool> {
+        let roles = [Role::Member, Role::Viewer, Role::Agent]
+            .into_iter()
+            .filter(|role| Permission::ApprovalsDecide.is_of(*role));
+        for role in roles {
+            if let Some(stored) = self.repository.all::<Member>(Some(("role", role.name().into()))).next() {
+                stored?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Counts the users whom a gate asks, who can decide, and who have not approved yet.
     fn able(&mut self, approvers: &[String], starter: Starter<'_>, approved_by: &[String]) -> Result<usize> {
         let mut able = 0;
@@ -155,7 +169,8 @@ impl<'a> Members<'a> {
         }
         able += self.admins()?.iter().filter(|admin| !approved_by.contains(admin)).count();
         able += usize::from(match starter {
-            Starter::Unknown => true,
+            // Any member who decides may start it; an admin is counted above.
+            Starter::Unknown => self.has_other_deciders()?,
             Starter::Known(user) => {
                 let counts = !approved_by.iter().any(|by| by == user) && !self.admins()?.contains(user);
                 counts && self.can_decide(user)?

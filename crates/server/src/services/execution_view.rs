@@ -411,7 +411,6 @@ pub(crate) fn envelope_so_far(
     Ok((output, first.unwrap_or_default(), envelope::error(state)))
 }
 
-/// The JSON form of a gate, with the resume token only if asked for.
 /// The JSON of a gate with the id of its approval and the path that decides it.
 fn approval(row: &ExecutionRow, open: &OpenGate, with_token: bool) -> Value {
     let mut value = gate(open, with_token);
@@ -437,6 +436,7 @@ pub(crate) fn decide_url(id: &str) -> String {
     format!("/api/approvals/{}/decide", id.bytes().map(of_byte).collect::<String>())
 }
 
+/// The JSON form of a gate, with the resume token only if asked for.
 pub(crate) fn gate(open: &OpenGate, with_token: bool) -> Value {
     let mut value = envelope::gate_value(open);
     if let (Value::Map(map), false) = (&mut value, with_token) {

@@ -3,7 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use mainspring_kernel::value::Value;
+use mainspring_engine::evaluator::{ForTenant, evaluate};
+use mainspring_kernel::{
+    evaluation::{Check, Evaluation},
+    value::{Map, Value},
+};
 use mainspring_store::{AuditEntry, Change, ReadLimit, Removal};
 use mainspring_triggers::{
     catch_up::jitter_ms,
@@ -21,17 +25,40 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        DueSchedule, RepositoryContext, Respond, Trigger, TriggerConfig, TriggerState, WebhookPath, WorkflowScenarios,
-        due_id,
+        DueSchedule, RepositoryContext, Respond, Trigger, TriggerConfig, TriggerState, WebhookPath, Workflow,
+        WorkflowScenarios, due_id,
         repository::{Listing, Repository, Stored, entry, with_retries},
     },
     services::{
+        compile::plan_of,
         prompts::queue::remove_all,
         repository_context::{self, with_repository},
         trigger_config::{ConfigBody, checked, parse_mapping},
         workflow_names::{PendingChange, resolve, resolve_own},
     },
 };
+
+/// The warning for a trigger of a workflow whose `inputSchema` refuses an execution without an input: a trigger sets variables
+/// and no input.
+pub(crate) fn input_warning(app: &App, organization: &str, trigger: &Trigger) -> Result<Option<String>> {
+    let Some(id) = &trigger.workflow else { return Ok(None) };
+    let Some(workflow) = Repository::of(app.catalogue(), organization).get::<Workflow>(id)? else { return Ok(None) };
+    let compiled = plan_of(app, organization, &workflow.body)?;
+    let Some(schema) = &compiled.plan.input_schema else { return Ok(None) };
+    let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: organization };
+    let accepts = |value: Value| {
+        let check = Check { schema: schema.clone(), value, fills_defaults: true };
+        evaluate(&Evaluation::Check(check), &evaluator).outcome.is_ok()
+    };
+    if accepts(Value::Null) || accepts(Value::Map(Map::new())) {
+        return Ok(None);
+    }
+    let message = format!(
+        "The executions of a trigger have variables and no input, and the `inputSchema` of `{id}` requires one: give its fields \
+         defaults, or use variables (`variableMapping` sets them)."
+    );
+    Ok(Some(message))
+}
 
 /// Attempts of a change that conflicts with concurrent ones.
 const TRIES: usize = 5;

@@ -87,7 +87,7 @@ pub(crate) struct Whole {
     pub id: Option<String>,
     /// Human-readable id, unique among the member's workflows.
     pub slug: Option<String>,
-    /// Display name; default: the slug or the id.
+    /// Display name; default: the slug, else the `name` of the definition, else the id.
     pub name: Option<String>,
     /// Purpose, as the author describes it.
     pub description: Option<String>,
@@ -108,10 +108,10 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// The draft that replaces all fields of the workflow with this id.
-    fn draft(&self, id: &str) -> Draft {
+    /// The draft that replaces all fields of the workflow.
+    fn draft(&self) -> Draft {
         let Self { slug, name, description, version, data, enabled, tags, repository, .. } = self.clone();
-        let name = Some(name.or_else(|| slug.clone()).unwrap_or_else(|| id.to_string()));
+        let name = name.or_else(|| slug.clone());
         let (slug, description, tags) = (Some(slug), Some(description), Some(tags));
         Draft { slug, name, description, version, data: Some(data), enabled, tags, repository }
     }
@@ -148,7 +148,7 @@ pub(crate) struct Saved {
 pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>) -> Result<Saved> {
     let saved = with_retries(app, || {
         let (id, stored) = target(app, caller, whole)?;
-        let prepared = prepare(app, caller, &id, stored, &whole.draft(&id), &Origin::of(Source::Sync), seen)?;
+        let prepared = prepare(app, caller, &id, stored, &whole.draft(), &Origin::of(Source::Sync), seen)?;
         one(app, caller, prepared)
     })?;
     drains::announce_end(app, caller, saved.ends_drain);
@@ -198,7 +198,7 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, set: &Set<'_>) -> Result<(Vec
                 let present = stored.as_ref().map(|stored| stored.body.hash.as_str());
                 check_compared(compared, [whole.slug.as_deref(), Some(&id)], present)?;
             }
-            prepared.push(prepare(app, caller, &id, stored, &whole.draft(&id), &Origin::of(Source::Sync), None)?);
+            prepared.push(prepare(app, caller, &id, stored, &whole.draft(), &Origin::of(Source::Sync), None)?);
         }
         let mut change = changes(app, &prepared);
         check_reserved(&change.puts)?;
@@ -413,6 +413,10 @@ fn prepare(
         let document = document_of(&data.0)?;
         let compiled = compile(app, &caller.organization, &document)?;
         workflow.hash = keep(app, repository.organization(), compiled).plan.workflow_hash.prefixed();
+        let own = document.value.get("name").and_then(Value::as_text);
+        if let Some(own) = own.filter(|_| draft.name.is_none() && workflow.name == id) {
+            workflow.name = own.to_owned();
+        }
         workflow.data = Data(document.value);
     }
     if let Some(before) = before.as_ref().filter(|before| before.hash != workflow.hash) {

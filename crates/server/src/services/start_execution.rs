@@ -3,9 +3,14 @@
 
 use std::time::Duration;
 
-use mainspring_engine::{StartAnswer, evaluator::ForTenant, start_request::StartRequest};
+use mainspring_engine::{
+    StartAnswer,
+    evaluator::{Evaluator, ForTenant},
+    start_request::StartRequest,
+};
 use mainspring_kernel::{
     diagnostic::Diagnostic,
+    failure::Failure,
     input::{REPOSITORY_IN_TRIGGER, TRIGGER_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
     plan::{Constraints, Loop, Over, PROPOSE_TOOL, Work},
     secret::{SESSION_TOKEN, references_of},
@@ -150,18 +155,32 @@ fn checked(
     let trigger = Value::map(trigger);
     let idempotency_key = Some(idempotency_key);
     let request = StartRequest { variables, input, bounds, trigger, idempotency_key, ..request };
-    let rejected = |failure: mainspring_kernel::failure::Failure| {
+    let rejected = |failure: Failure| {
         let details = serde_json::to_value(crate::http::body::Data(failure.to_value())).unwrap_or_default();
         Problem::new(Code::ValidationError, failure.message).with(details)
     };
     let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: &caller.organization };
-    request.admit(&evaluator).map_err(rejected)?;
+    let request = admitted(request, &evaluator).map_err(rejected)?;
     check_session_rights(caller, &request)?;
     if runs_scripts(&request) {
         caller.require(Permission::ScriptsRun)?;
     }
     let warnings = warnings_for_start(app, caller, &workflow.body)?;
     Ok((request, warnings))
+}
+
+/// Checks a start. Without an input, or with null, the input is an empty object if the schema refuses null and accepts that:
+/// a trigger has variables only, and the schema may give all fields their defaults.
+fn admitted(request: StartRequest, evaluator: &dyn Evaluator) -> Result<StartRequest, Failure> {
+    match request.admit(evaluator) {
+        Ok(()) => Ok(request),
+        Err(refused) if request.input != Value::Null || request.plan.input_schema.is_none() => Err(refused),
+        // The message is about the empty object, since the caller may not have sent null.
+        Err(_) => {
+            let request = StartRequest { input: Value::Map(Map::new()), ..request };
+            request.admit(evaluator).map(|()| request)
+        }
+    }
 }
 
 /// True if a step of the tree may run a script.

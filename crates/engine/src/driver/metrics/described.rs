@@ -31,7 +31,11 @@ const COUNTERS: [(&str, &str); 19] = [
 ];
 
 const GAUGES: [(&str, Unit, &str); 7] = [
-    ("mainspring_command_queue_length", Unit::Count, "Commands that waited for the engine when it last on_read."),
+    (
+        "mainspring_command_queue_length",
+        Unit::Count,
+        "Commands that waited for the engine when it last read its queue.",
+    ),
     ("mainspring_inbox_messages", Unit::Count, "Inbox messages that the last read found."),
     ("mainspring_inbox_oldest_age_seconds", Unit::Seconds, "Age of the oldest message that the last read found."),
     ("mainspring_executions_in_memory", Unit::Count, "Executions in memory, by state."),
