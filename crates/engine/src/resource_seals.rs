@@ -19,6 +19,9 @@ use crate::{
 /// Resources per read and per change.
 const RESOURCES_READ_MAX: usize = 256;
 
+/// Reads of a page that other processes change.
+const TRIES_MAX: usize = 100;
+
 /// The name of a mark in the store: its resources are sealed.
 const MARK: &str = "resources-sealed";
 
@@ -50,6 +53,15 @@ pub fn seal_older(store: &dyn Store, key: &[u8; 32], unsealed: Unsealed) -> Resu
         (sealed, without_seal) = (sealed + count, without_seal + rows.len() - count);
         Ok(true)
     })?;
+    if without_seal > 0 && sealed > 0 && unsealed == Unsealed::Refused {
+        tracing::error!(
+            resources = without_seal,
+            "the store has lost the mark `{MARK}`, so something other than Mainspring has changed it: resources without a \
+             seal are refused"
+        );
+        store.put_metadata_if_absent(MARK, &mark)?;
+        return Ok(0);
+    }
     let is_upgrade = unsealed == Unsealed::OfThisUpgrade && sealed == 0 && store.has_unsealed_resources();
     if without_seal > 0 && !is_accepted && !is_upgrade {
         return Err(EngineError::UnsealedResources(without_seal));
@@ -72,12 +84,19 @@ fn each_page(
     store: &dyn Store,
     mut work: impl FnMut(&[ResourceRow]) -> Result<bool, StoreError>,
 ) -> Result<(), StoreError> {
-    let mut after = None;
+    let (mut after, mut tries) = (None, 0);
     loop {
         let rows = store.catalogue().all_resources(after.as_ref(), ReadLimit::of(RESOURCES_READ_MAX))?;
         let Some(last) = rows.last() else { return Ok(()) };
         if work(&rows)? {
-            after = Some(last.resource_id());
+            (after, tries) = (Some(last.resource_id()), 0);
+            continue;
+        }
+        tries += 1;
+        if tries >= TRIES_MAX {
+            let why =
+                format!("resources from {:?} on cannot be sealed: others change them, or a row is damaged", rows[0].id);
+            return Err(StoreError::Damaged(why));
         }
     }
 }

@@ -123,6 +123,15 @@ fn a_store_that_was_made_older_is_refused_by_the_note_beside_the_key() {
         let older = made_older(&store);
         assert_eq!(run(&older).err(), Some(EngineError::UnsealedResources(2)));
         assert_eq!(older.resource("member", "acme", "mallory").unwrap().unwrap().body, b"{}", "nothing is sealed");
+        // A forged row in a store that has lost its mark stops no start, and stays invalid.
+        let unmarked = MemoryStore::new();
+        unmarked.set_unsealed_format();
+        insert(&unmarked, sealed(&KEY, row("ada")));
+        insert(&unmarked, row("mallory"));
+        let engine = run(&unmarked).unwrap();
+        assert_eq!(read(&engine, "ada"), Ok(Some(b"{}".to_vec())));
+        assert!(read(&engine, "mallory").unwrap_err().contains("has no valid seal"));
+        engine.drain().await;
         // The store alone does not prove it.
         assert_eq!(resource_seals::seal_older(&older, &KEY, Unsealed::OfThisUpgrade), Ok(2));
     });

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use crate::{
     auth::{
         credential_cache::{CatalogueWatch, CredentialCache},
+        execution_origins::ExecutionOrigins,
         oidc::provider::Provider,
         policy::RoutePolicies,
         refusals::Refusals,
@@ -136,6 +137,7 @@ pub struct Shared {
     pub(crate) feeds: Feeds,
     pub(crate) limiter: Limiter,
     pub(crate) credential_cache: CredentialCache,
+    pub(crate) execution_origins: ExecutionOrigins,
     pub(crate) catalogue_watch: CatalogueWatch,
     pub(crate) policies: OnceLock<RoutePolicies>,
     pub(crate) requests: RequestBounds,
@@ -179,6 +181,7 @@ impl App {
             feeds,
             limiter,
             credential_cache,
+            execution_origins: ExecutionOrigins::default(),
             catalogue_watch,
             policies,
             requests,

@@ -8,6 +8,7 @@ pub(crate) mod credential_cache;
 pub(crate) mod credential_lookup;
 pub mod cross_site;
 pub(crate) mod execution_access;
+pub(crate) mod execution_origins;
 pub(crate) mod middleware;
 pub mod oidc;
 pub mod permission;

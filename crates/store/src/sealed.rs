@@ -12,8 +12,8 @@ use mainspring_kernel::{cbor::Writer, hash::Hash};
 
 use crate::{
     Audit, AuditHead, AuditRow, Budgets, Catalogue, Change, ChangeOutcome, Executions, Inbox, Journal, LeaseOutcome,
-    LeaseRequest, Membership, PeriodAccount, Put, ReadLimit, ResourceId, ResourceQuery, ResourceRow, Store, StoreError,
-    UsageQuery, UsageRow, catalogue::in_order,
+    LeaseRequest, Membership, PeriodAccount, Put, ReadLimit, ResourceId, ResourceKey, ResourceQuery, ResourceRow,
+    Store, StoreError, UsageQuery, UsageRow, catalogue::in_order,
 };
 
 const SEALED: u8 = 1;
@@ -94,6 +94,56 @@ fn code(key: &[u8; 32], row: &ResourceRow, content: &[u8]) -> Hash {
     Hash::keyed(key, &[&writer.bytes, content])
 }
 
+/// Checks that a row answers the question. A genuine row that is returned for another one, e.g. by a view in the place of the
+/// table, proves nothing about that one.
+fn check_id(row: &ResourceRow, asked: (&str, &str, &str)) -> Result<(), StoreError> {
+    let is_answer = (&*row.kind, &*row.organization, &*row.id) == asked;
+    if is_answer { Ok(()) } else { Err(no_answer(row)) }
+}
+
+fn check_unique_key(row: &ResourceRow, place: (&str, &str), (field, value): (&str, &str)) -> Result<(), StoreError> {
+    let is_asked = |key: &ResourceKey| key.is_unique && key.field == field && key.value == value;
+    let is_answer = (&*row.kind, &*row.organization) == place && row.keys.iter().any(is_asked);
+    if is_answer { Ok(()) } else { Err(no_answer(row)) }
+}
+
+fn check_list(rows: &[ResourceRow], query: &ResourceQuery) -> Result<(), StoreError> {
+    let mut last = query.after.as_deref();
+    for row in rows {
+        let is_next = last.is_none_or(|last| match query.is_descending {
+            false => row.id.as_str() > last,
+            true => row.id.as_str() < last,
+        });
+        let has =
+            |(field, value): &(String, String)| row.keys.iter().any(|key| key.field == *field && key.value == *value);
+        let is_of_query = row.kind == query.kind && row.organization == query.organization;
+        if !(is_next && is_of_query && query.key.as_ref().is_none_or(has)) {
+            return Err(no_answer(row));
+        }
+        last = Some(&row.id);
+    }
+    Ok(())
+}
+
+fn check_order(after: Option<&ResourceId>, rows: &[ResourceRow]) -> Result<(), StoreError> {
+    let mut last = after.cloned();
+    for row in rows {
+        let id = row.resource_id();
+        if last.is_some_and(|last| last >= id) {
+            return Err(no_answer(row));
+        }
+        last = Some(id);
+    }
+    Ok(())
+}
+
+fn no_answer(ResourceRow { kind, id, .. }: &ResourceRow) -> StoreError {
+    StoreError::Damaged(format!(
+        "a query returned the {kind} {id:?}, which is not what was asked for, so something other than Mainspring has changed the \
+         tables or an index: find out who writes to the store, then restore the latest backup"
+    ))
+}
+
 fn forged(ResourceRow { kind, organization, id, .. }: &ResourceRow) -> StoreError {
     let of =
         if organization.is_empty() { "the installation".into() } else { format!("the organization {organization:?}") };
@@ -105,7 +155,9 @@ fn forged(ResourceRow { kind, organization, id, .. }: &ResourceRow) -> StoreErro
 
 impl Catalogue for SealedStore {
     fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
-        self.store.catalogue().resource(kind, organization, id)?.map(|row| self.opened(row)).transpose()
+        let Some(row) = self.store.catalogue().resource(kind, organization, id)? else { return Ok(None) };
+        check_id(&row, (kind, organization, id))?;
+        self.opened(row).map(Some)
     }
 
     fn resource_by_key(
@@ -116,15 +168,21 @@ impl Catalogue for SealedStore {
         value: &str,
     ) -> Result<Option<ResourceRow>, StoreError> {
         let found = self.store.catalogue().resource_by_key(kind, organization, field, value)?;
-        found.map(|row| self.opened(row)).transpose()
+        let Some(row) = found else { return Ok(None) };
+        check_unique_key(&row, (kind, organization), (field, value))?;
+        self.opened(row).map(Some)
     }
 
     fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
-        self.all_opened(self.store.catalogue().resources(query)?)
+        let rows = self.store.catalogue().resources(query)?;
+        check_list(&rows, query)?;
+        self.all_opened(rows)
     }
 
     fn all_resources(&self, after: Option<&ResourceId>, limit: ReadLimit) -> Result<Vec<ResourceRow>, StoreError> {
-        self.all_opened(self.store.catalogue().all_resources(after, limit)?)
+        let rows = self.store.catalogue().all_resources(after, limit)?;
+        check_order(after, &rows)?;
+        self.all_opened(rows)
     }
 
     fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
@@ -203,7 +261,7 @@ impl Store for SealedStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ResourceKey, memory::MemoryStore};
+    use crate::memory::MemoryStore;
 
     const KEY: [u8; 32] = [1; 32];
 
@@ -296,5 +354,42 @@ mod tests {
                 ResourceQuery { kind: forged.kind.clone(), organization: forged.organization.clone(), ..query() };
             assert!(sealed.catalogue().resources(&query).is_err(), "{forged:?}");
         }
+    }
+
+    #[test]
+    fn a_genuine_resource_does_not_answer_for_another() {
+        let row = row("a");
+        let is_refused = |error: StoreError| error.to_string().contains("is not what was asked for");
+        assert!(check_id(&row, ("token", "acme", "a")).is_ok());
+        for other in [("token", "acme", "b"), ("token", "globex", "a"), ("member", "acme", "a")] {
+            assert!(is_refused(check_id(&row, other).unwrap_err()), "{other:?}");
+        }
+        assert!(check_unique_key(&row, ("token", "acme"), ("hash", "a")).is_ok());
+        for other in [("hash", "b"), ("owner", "ada")] {
+            assert!(is_refused(check_unique_key(&row, ("token", "acme"), other).unwrap_err()), "{other:?}");
+        }
+        assert!(is_refused(check_unique_key(&row, ("token", "globex"), ("hash", "a")).unwrap_err()));
+    }
+
+    #[test]
+    fn a_list_has_each_resource_of_its_query_once_in_order() {
+        let check = |ids: &[&str], query: &ResourceQuery| {
+            check_list(&ids.iter().map(|id| row(id)).collect::<Vec<_>>(), query).is_ok()
+        };
+        let after = |id: &str, is_descending| ResourceQuery { after: Some(id.into()), is_descending, ..query() };
+        let of = |field: &str, value: &str| ResourceQuery { key: Some((field.into(), value.into())), ..query() };
+        assert!(check(&["a", "b", "c"], &query()) && check(&[], &query()));
+        assert!(check(&["b"], &after("a", false)) && check(&["b", "a"], &after("c", true)));
+        assert!(check(&["a", "b"], &of("owner", "ada")));
+        assert!(!check(&["a", "a"], &query()) && !check(&["b", "a"], &query()));
+        assert!(!check(&["a"], &after("a", false)) && !check(&["d"], &after("c", true)));
+        assert!(!check(&["a"], &of("owner", "bob")) && !check(&["a", "b"], &of("hash", "a")));
+        assert!(!check(&["a"], &ResourceQuery { kind: "member".into(), ..query() }));
+        let all = |after: Option<&str>, ids: &[&str]| {
+            let after = after.map(|id| row(id).resource_id());
+            check_order(after.as_ref(), &ids.iter().map(|id| row(id)).collect::<Vec<_>>()).is_ok()
+        };
+        assert!(all(None, &["a", "b"]) && all(Some("a"), &["b"]) && all(None, &[]));
+        assert!(!all(None, &["a", "a"]) && !all(Some("b"), &["a"]) && !all(Some("a"), &["b", "a"]));
     }
 }

@@ -30,7 +30,7 @@ fn pending(behind: &str) -> (String, String) {
 }
 
 /// Waits until an execution has started and its approval is open.
-fn asks(client: &Client, id: &str) -> Reply {
+pub(crate) fn asks(client: &Client, id: &str) -> Reply {
     let seen = client.get(&format!("/api/executions/{id}/wait")).expect(200);
     assert_eq!(
         (seen.text_at("status"), seen.json().get("waitingFor")),

@@ -254,17 +254,23 @@ impl Organization {
 pub(crate) struct Place {
     folder: TempDir,
     address: Option<String>,
+    /// The schema of a shared store.
+    schema: String,
+}
+
+fn database() -> &'static postgres::Server {
+    static SERVER: OnceLock<postgres::Server> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        postgres::Server::start(postgres::Options { fsync: false, ..postgres::Options::default() }).unwrap()
+    })
 }
 
 /// Runs a test on an embedded store and on PostgreSQL.
 pub(crate) fn everywhere(test: impl Fn(&Place)) {
-    test(&Place { folder: tempfile::tempdir().unwrap(), address: None });
-    static SERVER: OnceLock<postgres::Server> = OnceLock::new();
-    let server = SERVER.get_or_init(|| {
-        postgres::Server::start(postgres::Options { fsync: false, ..postgres::Options::default() }).unwrap()
-    });
-    let address = server.scratch().address();
-    test(&Place { folder: tempfile::tempdir().unwrap(), address: Some(address) });
+    test(&Place { folder: tempfile::tempdir().unwrap(), address: None, schema: String::new() });
+    let scratch = database().scratch();
+    let (address, schema) = (Some(scratch.address()), scratch.schema().to_owned());
+    test(&Place { folder: tempfile::tempdir().unwrap(), address, schema });
 }
 
 impl Place {
@@ -279,6 +285,15 @@ impl Place {
             Some(address) => Box::new(PostgresStore::open(address).unwrap()),
             None => Box::new(SqliteStore::open_current(&self.folder.path().join("data/journal.db")).unwrap()),
         }
+    }
+
+    /// Changes the store by SQL, as a program that can write to it and does not have the key.
+    pub(crate) fn run_sql(&self, statement: &str) {
+        if self.address.is_some() {
+            return database().execute(&format!("SET search_path = {}; {statement}", self.schema)).unwrap();
+        }
+        let store = rusqlite::Connection::open(self.folder.path().join("data/journal.db")).unwrap();
+        store.execute_batch(statement).unwrap();
     }
 
     pub(crate) fn start(&self) -> Server {

@@ -9,6 +9,7 @@ use crate::{
     auth::{
         caller::{Caller, Kind},
         credential::Credential,
+        execution_access::check_origin,
         permission::{Permission, Role},
         refusals::CredentialOwner,
         session_token::SessionToken,
@@ -61,8 +62,11 @@ pub(crate) fn look_up(app: &App, credential: &Credential) -> Result<Lookup> {
         user: user.into(),
         token: text.id.clone(),
     };
-    let Some(stored) = installation.get::<Token>(&text.id)? else {
-        let revoked = installation.get::<RevokedToken>(&text.id)?.filter(|revoked| revoked.body.fits(text));
+    // A revoked token that was put back into the store stays revoked.
+    let revoked = installation.get::<RevokedToken>(&text.id)?;
+    let stored = installation.get::<Token>(&text.id)?.filter(|_| revoked.is_none());
+    let Some(stored) = stored else {
+        let revoked = revoked.filter(|revoked| revoked.body.fits(text));
         return Ok(
             revoked.map_or(Lookup::Unknown, |Stored { body, .. }| Lookup::Ended(owner(&body.organization, &body.user)))
         );
@@ -82,7 +86,7 @@ pub(crate) fn look_up(app: &App, credential: &Credential) -> Result<Lookup> {
     if token.expires_at.is_some_and(|at| at <= now) {
         return Ok(Lookup::Ended(owner(&token.organization, &token.user)));
     }
-    let Some(member) = Repository::of(app.catalogue(), &token.organization).get::<Member>(&token.user)? else {
+    let Some(member) = present_member(app.catalogue(), &token.organization, &token.user)? else {
         return Ok(Lookup::Ended(owner(&token.organization, &token.user)));
     };
     let caller = Caller {
@@ -109,7 +113,10 @@ fn look_up_session(app: &App, token: &SessionToken) -> Result<Lookup> {
     }
     match app.engine.store().execution(token.execution())? {
         None => Ok(Lookup::Unknown),
-        Some(row) => caller_of(&**app.engine.store(), &row),
+        Some(row) => {
+            check_origin(app, &row)?;
+            caller_of(&**app.engine.store(), &row)
+        }
     }
 }
 
@@ -117,10 +124,20 @@ fn look_up_session(app: &App, token: &SessionToken) -> Result<Lookup> {
 /// its member was removed.
 pub(crate) fn current_session_caller(app: &App, execution: ExecutionKey) -> Result<Option<Caller>> {
     let Some(row) = app.engine.store().execution(execution)? else { return Ok(None) };
+    check_origin(app, &row)?;
     Ok(match caller_of(&**app.engine.store(), &row)? {
         Lookup::Valid(caller) => Some(*caller),
         Lookup::Ended(_) | Lookup::Unknown => None,
     })
+}
+
+/// A member, unless a later removal is recorded: a removed member that was put back into the store stays removed.
+fn present_member(catalogue: &dyn Catalogue, organization: &str, user: &str) -> Result<Option<Stored<Member>>> {
+    let members = Repository::of(catalogue, organization);
+    let Some(member) = members.get::<Member>(user)? else { return Ok(None) };
+    let removed = members.get::<RemovedMember>(user)?;
+    let is_removed = removed.is_some_and(|removed| removed.body.removed_at >= member.body.created_at);
+    Ok((!is_removed).then_some(member))
 }
 
 /// True if the member of that id existed when the execution was started: an id may be given to another person later.
@@ -133,7 +150,7 @@ fn caller_of(store: &dyn Store, row: &ExecutionRow) -> Result<Lookup> {
         return Ok(Lookup::Unknown);
     };
     let token = row.key.session_id();
-    let member = Repository::of(store.catalogue(), &organization).get::<Member>(&user)?;
+    let member = present_member(store.catalogue(), &organization, &user)?;
     let is_current = |member: &Stored<Member>| was_member(member.body.created_at, row.started_at);
     // A quarantined execution does not run, so no step of it acts.
     let is_quarantined = store.head(row.key)?.is_none_or(|head| head.quarantined.is_some());

@@ -2,7 +2,7 @@
 
 use mainspring_engine::execution_tree::OpenGate;
 use mainspring_kernel::{key::ExecutionKey, record::Purpose, value::Value};
-use mainspring_store::ExecutionRow;
+use mainspring_store::{ExecutionRow, StoreError};
 
 use crate::{
     app::App,
@@ -22,6 +22,26 @@ pub(crate) fn visible_execution(app: &App, caller: &Caller, id: &str) -> Result<
     };
     let row = row.ok_or_else(unknown)?;
     if row.organization.as_deref() == Some(&caller.organization) { Ok(row) } else { Err(unknown()) }
+}
+
+/// The execution of [`visible_execution`], for a caller who acts on it.
+pub(crate) fn actionable_execution(app: &App, caller: &Caller, id: &str) -> Result<ExecutionRow> {
+    let row = visible_execution(app, caller, id)?;
+    check_origin(app, &row)?;
+    Ok(row)
+}
+
+/// Checks the columns that decide who may act on an execution against its journal: they have no seal. An execution whose
+/// journal cannot be read passes, since the engine refuses every input for it.
+pub(crate) fn check_origin(app: &App, row: &ExecutionRow) -> Result<()> {
+    let Some(origin) = app.execution_origins.get(&app.engine, row.key) else { return Ok(()) };
+    if origin.fits(row) {
+        return Ok(());
+    }
+    tracing::error!(execution = %row.key, "organization or initiator of an execution contradict its journal");
+    let why = "organization or initiator of the execution contradict its journal, so something other than Mainspring has changed \
+               the store";
+    Err(Problem::from(StoreError::Damaged(why.into())))
 }
 
 /// Checks that the caller may control an execution: their own one, or any as an admin. A session may control only its

@@ -16,7 +16,7 @@ use crate::{
     app::App,
     auth::{
         caller::Caller,
-        execution_access::{may_decide, visible_execution},
+        execution_access::{check_origin, may_decide, visible_execution},
     },
     http::{
         body::{Body, Data, RawJson},
@@ -249,6 +249,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str, closed: Code) -> Resul
     let unknown = || Problem::not_found("approval that waits");
     let (execution, gate) = id.split_once(':').ok_or_else(unknown)?;
     let row = visible_execution(app, caller, execution).map_err(|_| unknown())?;
+    check_origin(app, &row)?;
     let details = read_details(app, &row)?;
     match own(&row, &details).find(|open| approval_id(&row.id, open) == id) {
         Some(open) => Ok((row.clone(), open.clone())),

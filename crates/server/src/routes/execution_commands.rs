@@ -31,7 +31,7 @@ use crate::{
     app::App,
     auth::{
         caller::{Caller, Kind},
-        execution_access::{check_control, is_for_admins, may_decide, visible_execution},
+        execution_access::{actionable_execution, check_control, is_for_admins, may_decide},
     },
     http::{
         body::{Body, Data},
@@ -176,7 +176,7 @@ async fn done(app: &App, key: ExecutionKey, delivered: Delivered) -> Result<Comm
 async fn controlled(app: &App, caller: &Caller, id: String) -> Result<ExecutionRow> {
     let asker = caller.clone();
     app.run(move |app| {
-        let row = visible_execution(app, &asker, &id)?;
+        let row = actionable_execution(app, &asker, &id)?;
         check_control(&asker, &row)?;
         Ok(row)
     })
@@ -298,7 +298,7 @@ async fn approve(
     Body(body): Body<Approve>,
 ) -> Result<Json<CommandResult>> {
     let asker = caller.clone();
-    let row = app.run_short(move |app| visible_execution(app, &asker, &id)).await?;
+    let row = app.run(move |app| actionable_execution(app, &asker, &id)).await?;
     let Approve { approve, resume_token, reason, content, cancel: cancels } = body;
     let words = Words { reason, content: content.map(|content| content.0), cancels };
     decide(&app, &caller, row, resume_token, approve, words).await.map(Json)
@@ -501,7 +501,7 @@ struct Report {
 
 /// Returns the execution that a session reports on, which is its own one.
 fn reported(app: &App, caller: &Caller, id: &str) -> Result<ExecutionRow> {
-    let row = visible_execution(app, caller, id)?;
+    let row = actionable_execution(app, caller, id)?;
     match &caller.kind {
         Kind::Session { execution } if *execution == row.id => Ok(row),
         _ => Err(Problem::new(Code::Forbidden, "Only the execution's own session may report on it.")),

@@ -13,7 +13,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    auth::{caller::Caller, execution_access::visible_execution},
+    auth::{caller::Caller, execution_access::actionable_execution},
     http::{
         body::Body,
         extract::{PathParams, QueryParams},
@@ -149,7 +149,7 @@ async fn release(
     Body(body): Body<Reason>,
 ) -> Result<Json<Repaired>> {
     app.run(move |app| {
-        let row = visible_execution(app, &caller, &id)?;
+        let row = actionable_execution(app, &caller, &id)?;
         let detail = ("quarantine.release", body.reason.as_str(), Vec::new());
         let released = act(app, &caller, &row, detail, |place, act| quarantine::release(place, row.key, act))?;
         app.engine.activate(row.key);
@@ -173,7 +173,7 @@ async fn end(
     Body(body): Body<Reason>,
 ) -> Result<Json<Repaired>> {
     app.run(move |app| {
-        let row = visible_execution(app, &caller, &id)?;
+        let row = actionable_execution(app, &caller, &id)?;
         let detail = ("quarantine.end", body.reason.as_str(), Vec::new());
         act(app, &caller, &row, detail, |place, act| quarantine::force_end(place, row.key, act))?;
         Ok(Json(Repaired { ok: true, execution_id: row.id, status: "ended" }))
@@ -224,7 +224,7 @@ async fn erase(
         return Err(Problem::field("steps", format!("it must have at most {STEPS_MAX} items")));
     }
     app.run(move |app| {
-        let row = visible_execution(app, &caller, &id)?;
+        let row = actionable_execution(app, &caller, &id)?;
         let steps: Vec<Value> = body.steps.iter().map(|step| step.as_str().into()).collect();
         let detail = ("execution.erase", body.reason.as_str(), vec![("steps", steps.into())]);
         let erased = act(app, &caller, &row, detail, |place, act| erasure::erase(place, row.key, &body.steps, act))?;

@@ -200,7 +200,7 @@ fn create_change(
     let member = member.ok_or_else(|| no_member(user))?;
     let mut session_of = None;
     if let Some(execution) = &body.session_of {
-        let row = crate::auth::execution_access::visible_execution(app, caller, execution)?;
+        let row = crate::auth::execution_access::actionable_execution(app, caller, execution)?;
         crate::auth::execution_access::check_control(caller, &row)?;
         session_of = Some(row.id);
     }

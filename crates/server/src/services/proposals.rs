@@ -10,7 +10,7 @@ use crate::{
     app::App,
     auth::{
         caller::{Caller, Kind},
-        execution_access::visible_execution,
+        execution_access::actionable_execution,
         permission::Role,
         token::random,
     },
@@ -690,7 +690,7 @@ fn author(app: &App, caller: &Caller, execution: Option<&str>, workflow: &Stored
     };
     let mut session = None;
     if let Some(execution) = execution {
-        let row = visible_execution(app, caller, execution)?;
+        let row = actionable_execution(app, caller, execution)?;
         if row.workflow_id.as_deref() != Some(&workflow.id) {
             let message = format!("executionId: it is no execution of the workflow `{}`", workflow.id);
             return Err(Problem::new(Code::Forbidden, message));

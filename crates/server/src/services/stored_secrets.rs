@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use mainspring_effects::secrets::{Purpose, SecretError, SecretValue};
 use mainspring_engine::clock::now_ms;
-use mainspring_kernel::{cbor, secret::SESSION_TOKEN, value::Value};
+use mainspring_kernel::{cbor, key::ExecutionKey, secret::SESSION_TOKEN, value::Value};
 use mainspring_store::{AuditEntry, Catalogue, Change, Store};
 
 use crate::{
@@ -91,7 +91,11 @@ impl StoredSecrets {
         let Purpose::Step { execution_id, .. } = purpose else {
             return Err(SecretError::NotPermitted("the settings file has no session: use a secret".into()));
         };
-        let found = self.store.execution_by_id(execution_id);
+        // The key is in the journal of the execution, and the column with its id has no seal.
+        let found = match ExecutionKey::parse(execution_id) {
+            Some(key) => self.store.execution(key),
+            None => self.store.execution_by_id(execution_id),
+        };
         let row = found.map_err(|error| SecretError::Unavailable(error.to_string()))?;
         let row = row.filter(|row| row.organization.as_deref() == Some(organization));
         let row = row.ok_or_else(|| SecretError::Missing("its execution is not in the store".into()))?;
