@@ -16372,7 +16372,10 @@ export interface components {
             variableMapping: {
                 [key: string]: string;
             };
-            /** @description In the response to a change, the warnings about it: secrets of a webhook with fewer than 16 bytes. Otherwise empty. */
+            /**
+             * @description In the response to a change, the warnings about it: secrets of a webhook with fewer than 16 bytes, and a workflow
+             *     whose `inputSchema` requires an input. Otherwise empty.
+             */
             warnings: string[];
             /** @description Address of the webhook; null for other types. */
             webhookUrl?: string | null;
@@ -16545,7 +16548,7 @@ export interface components {
             enabled?: boolean | null;
             /** @description Id of the workflow; default: the workflow with this slug, or a new one. */
             id?: string | null;
-            /** @description Display name; default: the slug or the id. */
+            /** @description Display name; default: the slug, else the `name` of the definition, else the id. */
             name?: string | null;
             repository?: components["schemas"]["RepositoryContext"] | null;
             /** @description Human-readable id, unique among the member's workflows. */

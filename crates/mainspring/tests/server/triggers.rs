@@ -201,15 +201,14 @@ fn an_execution_of_a_trigger_gets_the_defaults_of_the_input() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
-    let with_schema = |schema: &str| {
-        let text = format!(
-            r#"{{"inputSchema": {schema}, "steps": [{{"id": "r", "type": "return", "input": {{"version": "@input.version"}}}}]}}"#
-        );
-        json::read(text.as_bytes()).unwrap().value
+    let save_with = |id: &str, schema: &str| {
+        let steps = r#"[{"id": "r", "type": "return", "input": {"version": "@input.version"}}]"#;
+        let body = format!(r#"{{"id": "{id}", "data": {{"inputSchema": {schema}, "steps": {steps}}}}}"#);
+        owner.send("POST", "/api/workflows/sync", &[], Some(&body)).expect(200);
     };
     let daily = r#"{"type": "schedule", "cron": "0 9 * * *"}"#;
     let object = r#"{"type": "object", "required": ["version"], "properties": {"version": {"type": "string", "default": "latest"}}}"#;
-    save(&owner, "defaults", with_schema(object));
+    save_with("defaults", object);
     let created = create(&owner, "defaults", daily, "").expect(201);
     assert!(created.text.contains(r#""warnings":[]"#), "{created:?}");
     let run =
@@ -220,7 +219,7 @@ fn an_execution_of_a_trigger_gets_the_defaults_of_the_input() {
     let without = Value::map([("workflowId", Value::from("defaults")), ("clientRequestId", "2".into())]);
     owner.post("/api/triggers/manual/run", &without).expect(202);
     assert!(!owner.post("/api/triggers/manual/run", &without).expect(200).text.contains(r#""differs":["input"]"#));
-    save(&owner, "strict", with_schema(&object.replace(r#", "default": "latest""#, "")));
+    save_with("strict", &object.replace(r#", "default": "latest""#, ""));
     let warned = create(&owner, "strict", daily, "").expect(201);
     assert!(warned.text.contains("the `inputSchema` of `strict` requires one"), "{warned:?}");
     let refused = run(&warned.text_at("id")).expect(400);

@@ -105,7 +105,7 @@ fn refuse_to_upgrade_again(folder: &Path, store: Option<&str>) {
         let mut command = std::process::Command::new(MAINSPRING);
         command.args(["upgrade", "--json"]).args(more).env_clear().env("HOME", folder);
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path))).arg("--dir").arg(folder.join("data"));
-        store.into_iter().for_each(|address| drop(command.args(["--store", address])));
+        command.args(store.iter().flat_map(|address| ["--store", address]));
         call(command, b"")
     };
     let refused = upgrade(&[]);
