@@ -11,7 +11,6 @@ mod queue;
 mod reading;
 mod state;
 mod telemetry;
-mod thread;
 mod turns;
 
 use std::{
@@ -37,7 +36,6 @@ pub(crate) use state::{
     Driver, DriverHandles,
     callers::{Asker, Watcher},
 };
-pub(crate) use thread::run;
 
 /// Commands taken from the queue at a time.
 const COMMANDS_AT_A_TIME: usize = 1024;

@@ -24,7 +24,8 @@ use crate::{
     admission::partition_of_organization,
     clock::now_ms,
     data_dir::{DataDir, DirLock},
-    driver::{self, Asker, Command, Commands, Driver, DriverHandles, Watcher, queue},
+    driver::{Asker, Command, Commands, Driver, DriverHandles, Watcher, queue},
+    driver_thread,
     error::EngineError,
     evaluator::Evaluator,
     execution_keys::new_key_where,
@@ -141,7 +142,7 @@ impl Engine {
         let partial = workers.0.partial_texts().clone();
         let driver =
             Driver::new(shard, store.clone(), loader.clone(), workers, (data_dir, member, scope), signer, handles);
-        let driver = Mutex::new(Some(driver::run(driver, received)));
+        let driver = Mutex::new(Some(driver_thread::run(driver, received)));
         Ok(Self {
             store,
             loader,

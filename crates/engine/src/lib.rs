@@ -12,6 +12,7 @@ pub mod columns;
 pub mod data_dir;
 mod derived_columns;
 mod driver;
+mod driver_thread;
 pub mod engine;
 pub mod envelope;
 pub mod erasure;

@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_file_in_any_folder_refuses_what_has_no_seal() {
-        let [beside, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [beside, data] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let note = |folders: &[&Path], store, writes| SealNote::of(folders, store, writes);
-        let both = [beside.path(), home.path()];
+        let both = [beside.path(), data.path()];
         note(&both, "/state", false).record().unwrap();
         assert_eq!(note(&both, "/state", true).unsealed(), Ok(Unsealed::OfThisUpgrade));
         note(&both[1..], "/state", true).record().unwrap();

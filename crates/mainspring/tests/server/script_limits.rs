@@ -285,7 +285,7 @@ fn children_of(server: &Server) -> Vec<String> {
     children.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
-/// What the allocator of the executable reserves at the start of a worker counts against the worker's address space.
+/// The allocator of the executable reserves memory at its start, which counts against the address space of a worker.
 #[test]
 fn a_worker_of_the_executable_starts_far_below_its_bound() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::{Driver, Received};
+use crate::driver::{Driver, Received};
 
 /// Runs the driver beside the runtime of the caller. The task ends with the driver, and its end by a shutdown of the
 /// runtime ends the driver. A runtime with a single thread runs the driver itself, and so does one on a machine that
