@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::Range, panic::catch_unwind};
 use mainspring_sim::cluster::{self, FaultCoverage, Size};
 
 /// About two minutes in a test run without optimization. They meet every rare fault.
-const SEEDS: Range<u64> = 0..100;
+const SEEDS: Range<u64> = 0..108;
 
 const SIZE: Size = Size { executions: 60, nodes: 3, partitions: 8 };
 

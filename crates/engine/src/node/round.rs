@@ -89,11 +89,18 @@ impl Node {
         }
     }
 
-    /// Sorts new events, and handles one that precedes the next message: its organization has used less of the driver.
+    /// Sorts new events, and handles one that precedes the next message: its organization has used less of the driver. The
+    /// event counts as a message, so that events which cause each other do not extend the round without end.
     fn run_preceding(&mut self, clock: &dyn Clock) -> bool {
-        if self.round.current.phase != Phase::Messages || self.has_used_round(clock) {
+        if self.round.current.phase != Phase::Messages || self.round.current.left == 0 || self.has_used_round(clock) {
             return false;
         }
+        let is_run = self.handle_preceding(clock);
+        self.round.current.left -= usize::from(is_run);
+        is_run
+    }
+
+    fn handle_preceding(&mut self, clock: &dyn Clock) -> bool {
         while self.events.arrived() > 0 {
             if let Some(event) = self.next_arrived() {
                 self.handle_command(event);

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use axum::{Extension, Json, extract::State, http::StatusCode};
+use mainspring_engine::evaluator::{ForTenant, evaluate};
 use mainspring_kernel::{
+    evaluation::{Check, Evaluation},
     limits::{EXECUTION_STEPS_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, WAIT_MAX_MS},
-    plan::Constraints,
+    plan::{Constraints, Plan},
     state::ExecutionStatus,
     value::{Map, Value},
 };
@@ -416,10 +418,7 @@ fn differences(app: &App, caller: &Caller, row: &ExecutionRow, input: &Value, va
     let Some(first) = state.start.filter(|_| caller.has(Permission::ExecutionsRead)) else { return Ok(Vec::new()) };
     let is_known = |value: &Value| !(state.journal.has_erased && *value == Value::Null);
     let mut differs = Vec::new();
-    // A start without an input may have an empty object instead.
-    let is_empty = |value: &Value| *value == Value::Null || value.as_map().is_some_and(Map::is_empty);
-    let is_same = first.input == *input || *input == Value::Null && is_empty(&first.input);
-    if is_known(&first.input) && !is_same {
+    if is_known(&first.input) && !is_same_input(app, caller, &state.plan, (&first.input, input)) {
         differs.push("input".to_string());
     }
     if is_known(&first.variables) {
@@ -430,6 +429,22 @@ fn differences(app: &App, caller: &Caller, row: &ExecutionRow, input: &Value, va
         differs.extend(others.take(DIFFERS_MAX).map(|name| format!("variables.{name}")));
     }
     Ok(differs)
+}
+
+/// True if a given input is the stored one, to which the schema has added its defaults. Without an input, a start may have an
+/// empty object.
+fn is_same_input(app: &App, caller: &Caller, plan: &Plan, (stored, given): (&Value, &Value)) -> bool {
+    if stored == given {
+        return true;
+    }
+    let Some(schema) = &plan.input_schema else { return false };
+    let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: &caller.organization };
+    let filled = |value: Value| {
+        let check = Check { schema: schema.clone(), value, fills_defaults: true };
+        evaluate(&Evaluation::Check(check), &evaluator).outcome
+    };
+    let is_stored = |value: Value| filled(value).is_ok_and(|filled| filled == *stored);
+    is_stored(given.clone()) || *given == Value::Null && is_stored(Value::Map(Map::new()))
 }
 
 /// The response for an execution that an earlier request has started.

@@ -77,6 +77,9 @@ pub(crate) struct Draft {
     #[serde(default, deserialize_with = "double_option")]
     #[schema(value_type = Option<RepositoryContext>)]
     pub repository: Option<Option<RepositoryContext>>,
+    /// True if the `name` of the definition replaces that of the draft.
+    #[serde(skip)]
+    pub names_itself: bool,
 }
 
 /// A complete workflow to save. Omitted fields are cleared, except `version`, `enabled` and `repository`.
@@ -108,12 +111,13 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// The draft that replaces all fields of the workflow.
-    fn draft(&self) -> Draft {
+    /// The draft that replaces all fields of the workflow with this id.
+    fn draft(&self, id: &str) -> Draft {
         let Self { slug, name, description, version, data, enabled, tags, repository, .. } = self.clone();
-        let name = name.or_else(|| slug.clone());
+        let names_itself = name.is_none() && slug.is_none();
+        let name = Some(name.or_else(|| slug.clone()).unwrap_or_else(|| id.to_string()));
         let (slug, description, tags) = (Some(slug), Some(description), Some(tags));
-        Draft { slug, name, description, version, data: Some(data), enabled, tags, repository }
+        Draft { slug, name, description, version, data: Some(data), enabled, tags, repository, names_itself }
     }
 }
 
@@ -148,7 +152,7 @@ pub(crate) struct Saved {
 pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>) -> Result<Saved> {
     let saved = with_retries(app, || {
         let (id, stored) = target(app, caller, whole)?;
-        let prepared = prepare(app, caller, &id, stored, &whole.draft(), &Origin::of(Source::Sync), seen)?;
+        let prepared = prepare(app, caller, &id, stored, &whole.draft(&id), &Origin::of(Source::Sync), seen)?;
         one(app, caller, prepared)
     })?;
     drains::announce_end(app, caller, saved.ends_drain);
@@ -198,7 +202,7 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, set: &Set<'_>) -> Result<(Vec
                 let present = stored.as_ref().map(|stored| stored.body.hash.as_str());
                 check_compared(compared, [whole.slug.as_deref(), Some(&id)], present)?;
             }
-            prepared.push(prepare(app, caller, &id, stored, &whole.draft(), &Origin::of(Source::Sync), None)?);
+            prepared.push(prepare(app, caller, &id, stored, &whole.draft(&id), &Origin::of(Source::Sync), None)?);
         }
         let mut change = changes(app, &prepared);
         check_reserved(&change.puts)?;
@@ -414,7 +418,7 @@ fn prepare(
         let compiled = compile(app, &caller.organization, &document)?;
         workflow.hash = keep(app, repository.organization(), compiled).plan.workflow_hash.prefixed();
         let own = document.value.get("name").and_then(Value::as_text);
-        if let Some(own) = own.filter(|_| draft.name.is_none() && workflow.name == id) {
+        if let Some(own) = own.filter(|_| draft.names_itself) {
             workflow.name = own.to_owned();
         }
         workflow.data = Data(document.value);
